@@ -1,5 +1,5 @@
 // Proves that the commit can be released, and writes what is released to build/release/: the
-// tarball, SHA256SUMS, and the SBOM wgemm.cdx.json.
+// tarball, SHA256SUMS, the SBOM wgemm.cdx.json, and all rows that the lab ever had, wgemm-lab.tsv.
 //   npm run release -- --set 0.2.0   only writes the version, everywhere
 //   npm run release -- --check
 //     --against PATH  compares one build with a folder or a tarball of the package, instead of
@@ -292,6 +292,14 @@ async function check({ against }, top) {
   write(first.tarball, files, `${JSON.stringify(sbom, undefined, 2)}\n`);
 }
 
+/** All rows that docs/lab ever had, each once, in the order of their days. */
+function labOf() {
+  const added = ask('git', 'log', '-p', '--reverse', '--format=', '--', 'docs/lab').split('\n');
+  const rows = added.filter((line) => /^\+\d{4}-\d\d-\d\d\t/.test(line));
+  const head = added.find((line) => line.startsWith('+date\t'));
+  return `${[head, ...[...new Set(rows)].sort()].map((line) => line.slice(1)).join('\n')}\n`;
+}
+
 /** SHA256SUMS names the files of the package as `tar -x` writes them. */
 function write(tarball, files, sbom) {
   rmSync(out, { recursive: true, force: true });
@@ -299,13 +307,16 @@ function write(tarball, files, sbom) {
   const name = basename(tarball);
   copyFileSync(tarball, join(out, name));
   writeFileSync(join(out, 'wgemm.cdx.json'), sbom);
+  const lab = labOf();
+  writeFileSync(join(out, 'wgemm-lab.tsv'), lab);
   const sums = [
     [name, readFileSync(tarball)],
     ['wgemm.cdx.json', sbom],
+    ['wgemm-lab.tsv', lab],
     ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([path, it]) => [`package/${path}`, it]),
   ].map(([path, bytes]) => `${sha256(bytes)}  ${path}\n`);
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
-  passed('wrote', `build/release/: ${name}, wgemm.cdx.json, SHA256SUMS (${sums.length} files)`);
+  passed('wrote', `build/release/: ${name}, wgemm.cdx.json, wgemm-lab.tsv, SHA256SUMS (${sums.length} files)`);
 }
 
 await main(async () => {
