@@ -316,7 +316,10 @@ function write(tarball, files, sbom) {
     ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([path, it]) => [`package/${path}`, it]),
   ].map(([path, bytes]) => `${sha256(bytes)}  ${path}\n`);
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
-  passed('wrote', `build/release/: ${name}, wgemm.cdx.json, wgemm-lab.tsv, SHA256SUMS (${sums.length} files)`);
+  passed(
+    'wrote',
+    `build/release/: ${name}, wgemm.cdx.json, wgemm-lab.tsv, SHA256SUMS (${sums.length} files)`,
+  );
 }
 
 await main(async () => {
