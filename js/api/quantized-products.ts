@@ -97,8 +97,8 @@ export interface QuantizedProducts<P extends Place> {
    *
    * @param inputs the operands, with their scales and zero points, and `yScale` and `yZeroPoint`
    * @param options all have defaults
-   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. Its type is that
-   * of the array of `yZeroPoint`; if that is a number, the type of `a`
+   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. It has the
+   * type of the array of `yZeroPoint`; if that is a number, the type of `a`
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */

@@ -24,7 +24,7 @@ export function runWithinLimit(call: Call): unknown {
   let staging = 0;
   try {
     if (fits(call, room) && room !== 0)
-      staging = allocateBeside(core, room, explainedNumber(core, 'scratch'));
+      staging = allocateNextTo(core, room, explainedNumber(core, 'scratch'));
     if (staging !== 0 || room === 0) {
       copyIn(call, matrices, staging);
       return compute(call);
@@ -110,7 +110,7 @@ function fits({ core, operation, attributes, operands }: Call, room: number): bo
 }
 
 /** Returns staging memory if there is memory for the scratch as well, else 0. */
-function allocateBeside({ module }: Core, room: number, scratch: number): number {
+function allocateNextTo({ module }: Core, room: number, scratch: number): number {
   const address = module.allocate(room);
   if (address === 0 || scratch === 0) return address;
   const second = module.allocate(scratch); // what the core will ask for

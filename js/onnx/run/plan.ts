@@ -135,7 +135,7 @@ function joinGelu(
     return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
   };
   /** What the node takes next to a scalar of that value, if this is its operator. */
-  const besideScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
+  const nextToScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
     if (!checked || keyOf(checked.node) !== op) return undefined;
     const { inputs } = checked.node;
     const index = inputs.findIndex((name, i) => {
@@ -148,16 +148,16 @@ function joinGelu(
   const replaced = new Map<CheckedNode, CheckedNode[]>();
   for (const erf of erfs) {
     const scaled = makers.get(erf.node.inputs[0] as string);
-    const x = besideScalar('Div', Math.SQRT2, scaled) ?? besideScalar('Mul', Math.SQRT1_2, scaled);
+    const x = nextToScalar('Div', Math.SQRT2, scaled) ?? nextToScalar('Mul', Math.SQRT1_2, scaled);
     const sum = onlyTaker(erf);
     const product = onlyTaker(sum);
     if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
-    if (besideScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
+    if (nextToScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
     const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
     const isHalved = other !== x;
     const half = isHalved ? makers.get(other) : onlyTaker(product);
     const [last, halved] = isHalved ? [product, x] : [half, outputOf(product)];
-    if (!half || !last || besideScalar('Mul', 0.5, half) !== halved) continue;
+    if (!half || !last || nextToScalar('Mul', 0.5, half) !== halved) continue;
     if (isHalved && onlyTaker(half) !== product) continue;
     const node = { ...erf.node, inputs: [x], outputs: last.node.outputs };
     for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);
