@@ -36,8 +36,8 @@ const budgets = {
   'dist/worker.js': [16_500, 5_850],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [158_000, 27_300];
-const mapsBudget = [2_200_000, 312_000];
+const declarationsBudget = [161_000, 27_700];
+const mapsBudget = [2_210_000, 318_000];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 103_000;
 

@@ -1,0 +1,62 @@
+/** Counts and lists that pages state, compared with what they count. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { dtypeNames } from '../../../js/base/arrays.js';
+import { buildNames } from '../../../js/instance/builds.js';
+import { allOperators } from '../../../js/onnx/operators/all.js';
+import { operations } from '../../../js/ops/operations.js';
+
+const root = new URL('../../../', import.meta.url);
+const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
+
+const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, unknown> };
+const entries = Object.keys(exports)
+  .filter((path) => typeof exports[path] === 'object')
+  .map((path) => path.replace(/^\./, 'wgemm'));
+const operators = new Set(
+  Array.from(allOperators.keys(), (key) => key.replace('com.microsoft.', '')),
+);
+
+const words = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'];
+const numberOf = (text: string) => (words.includes(text) ? words.indexOf(text) : Number(text));
+const decisions = read('docs/design/decisions/index.md').match(/^\| \d{3} \| \[/gm) ?? [];
+
+describe('a page states how many', () => {
+  it.each([
+    ['docs/design/package.md', /has the (\w+) entries/, entries.length],
+    ['docs/design/package.md', /has all (\w+) builds/, buildNames.length],
+    ['docs/design/testing.md', /API on all (\w+) builds/, buildNames.length],
+    ['docs/guide/builds.md', /comes in (\w+) builds/, buildNames.length],
+    ['docs/operators/index.md', /computes (\w+) operators/, Object.keys(operations).length],
+    ['docs/guide/types-and-opsets.md', /have (\w+) types of elements/, dtypeNames.length - 2],
+    ['docs/design/size.md', /\| (\w+) operators around products/, allOperators.size],
+  ] as const)('%s: %s', (page, pattern, count) => {
+    const [, stated] = pattern.exec(read(page)) ?? [];
+    expect(numberOf(String(stated))).toBe(count);
+  });
+
+  it('decisions: at most 35', () => {
+    expect(decisions.length).toBeGreaterThan(0);
+    expect(decisions.length).toBeLessThanOrEqual(35);
+  });
+});
+
+describe('a page lists', () => {
+  it.each([
+    ['docs/guide/bundlers/index.md', /## The entries\n\n([^]*?)\n\n/],
+    ['docs/design/glossary.md', /^\| entry \| (.*)$/m],
+  ] as const)('%s: the entries', (page, pattern) => {
+    const [, list = ''] = pattern.exec(read(page)) ?? [];
+    const found = Array.from(
+      list.matchAll(/`(wgemm(?:\/[a-z]+)?)`/g),
+      ([, name]) => name as string,
+    );
+    expect([...new Set(found)].sort()).toEqual([...entries].sort());
+  });
+
+  it('docs/guide/onnx.md: the operators', () => {
+    const [, table = ''] =
+      /\| kind \| operators \|\n([^]*?)\n\n/.exec(read('docs/guide/onnx.md')) ?? [];
+    for (const name of operators) expect(table).toContain(name);
+  });
+});
