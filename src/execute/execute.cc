@@ -4,10 +4,7 @@
 //   wgemm:  tasks -> jc (NC) -> [products that share B] -> ic (MC) -> pc (KC) pack B (kept if
 //           unchanged), pack A -> ir (MR) -> micro-kernel, which loops over jr
 //
-// K is the innermost block loop. So only one MC x NC block of accumulators is alive, and the
-// epilogue runs while that block is in L2. The price: if K is split, B is packed again for each
-// block of MC rows. jr is inside the micro-kernel because a call through a WebAssembly table is not
-// free.
+// The head of plan/blocking.cc says why pc is inside ic, and jr inside the micro-kernel.
 //
 // Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008), is the source
 // of the blocking.
