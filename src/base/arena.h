@@ -11,9 +11,9 @@ namespace wgemm {
 // Bytes of a cache line. Sizes of the buffers in an arena are rounded up to it.
 inline constexpr size_t kArenaAlignment = 64;
 
-// Largest arena on the stack, in bytes, since an allocation takes longer than a small product. It is
-// 0 under the address sanitizer, which detects an overrun by one byte only if scratch is an
-// allocation of exactly its size. The module's stack has 128 KiB (CMakeLists.txt).
+// Largest arena on the stack, in bytes. An allocation would take longer than a small product. The
+// stack of the module has 128 KiB. The bound is 0 under the address sanitizer, which detects an
+// overrun by one byte only if scratch is an allocation of exactly its size.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr size_t kArenaOnStack = 0;
 #else
