@@ -242,8 +242,8 @@ const minify = (name, script, module, content) =>
   );
 
 /**
- * pbf without the methods of its reader that js/onnx/read/wire.ts neither calls nor inherits: minifiers
- * keep all methods of a class.
+ * pbf without the methods of its reader that js/onnx/read/wire.ts neither calls nor inherits:
+ * minifiers keep all methods of a class.
  */
 function usedOfPbf(source) {
   const wire = readFileSync(join(root, 'js', 'onnx', 'read', 'wire.ts'), 'utf8');

@@ -1,11 +1,13 @@
-// Writes the tables of figures in README.md from the runs in docs/bench/, one column per processor.
+// Writes the tables of figures in README.md from docs/bench/runs.json, one column per processor.
 //   npm run figures    writes them; `npm run lint` checks that they are as written
+//   npm run figures -- --add DATE-MACHINE.json   first adds what a bench wrote, by the file's name
 // Each processor shows its newest run, and each table stands between two comments.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 import { fail, root } from './run.mjs';
 
-const folder = join(root, 'docs', 'bench');
+const data = join(root, 'docs', 'bench', 'runs.json');
+const readRuns = () => JSON.parse(readFileSync(data, 'utf8'));
 const readme = join(root, 'README.md');
 
 /** The forms of wgemm: the same threads and the default build. */
@@ -29,13 +31,12 @@ const libraryOf = (name) => libraries[name] ?? name;
 
 /** The runs of a kind (`''` or `-start`), the newest of each processor, the newest first. */
 function runsOf(kind) {
-  const pattern = new RegExp(`^\\d{4}-\\d\\d-\\d\\d-([a-z]+)(\\d+)${kind}\\.json$`);
+  const pattern = new RegExp(`^\\d{4}-\\d\\d-\\d\\d-([a-z]+)(\\d+)${kind}$`);
   const newest = new Map();
-  for (const name of readdirSync(folder).sort().reverse()) {
+  for (const [name, run] of Object.entries(readRuns()).sort().reverse()) {
     const [, family, generation] = pattern.exec(name) ?? [];
     const processor = `${family}${generation}`;
     if (!family || newest.has(processor)) continue;
-    const run = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     const maker = run.processor.split(',')[0].replace(/\(R\)| Processor/g, '');
     newest.set(processor, {
       ...run,
@@ -113,8 +114,28 @@ function written(text) {
 export function lintFigures() {
   const text = readFileSync(readme, 'utf8');
   if (written(text) !== text)
-    fail('README.md: its figures are not those of docs/bench/; `npm run figures` writes them');
+    fail(
+      'README.md: its figures are not as in docs/bench/runs.json; `npm run figures` writes them',
+    );
 }
 
-if (process.argv[1] === import.meta.filename)
+/** Adds a run to the data, one line per run. */
+function add(file) {
+  const name = basename(file, '.json');
+  if (!/^\d{4}-\d\d-\d\d-[a-z]+\d+(-start)?$/.test(name))
+    fail(
+      `figures: --add is ${file}; its name must be DATE-MACHINE.json or DATE-MACHINE-start.json`,
+    );
+  const run = JSON.parse(readFileSync(resolve(process.env.INIT_CWD ?? '', file), 'utf8'));
+  const runs = Object.entries({ ...readRuns(), [name]: run }).sort();
+  const lines = runs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+  writeFileSync(data, `{\n${lines.join(',\n')}\n}\n`);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [, , option, file] = process.argv;
+  if (option !== undefined && (option !== '--add' || !file))
+    fail(`figures: ${option} is not known; it takes --add FILE`);
+  if (file) add(file);
   writeFileSync(readme, written(readFileSync(readme, 'utf8')));
+}

@@ -1,11 +1,11 @@
-// Checks the form of the measurements in docs/lab, one file of tab-separated rows per month:
+// Checks the form of the measurements in docs/lab/rows.tsv, which has tab-separated columns:
 // docs/lab/index.md says what each column holds.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fail, main } from './run.mjs';
 
-const folder = join('docs', 'lab');
+const path = join('docs', 'lab', 'rows.tsv');
 const columns = [
   ...['date', 'commit', 'machine', 'area', 'shape', 'before', 'after', 'unit', 'kept', 'note'],
 ];
@@ -16,12 +16,9 @@ const areas = [
 ];
 
 const isThere = (text) => text !== '';
-/** Column -> whether it accepts a value in the file of a month, and what it must be. */
+/** Column -> whether it accepts a value, and what it must be. */
 const rules = {
-  date: [
-    (text, month) => /^\d{4}-\d\d-\d\d$/.test(text) && text.startsWith(month),
-    'YYYY-MM-DD, in the month of the file',
-  ],
+  date: [(text) => /^\d{4}-\d\d-\d\d$/.test(text), 'YYYY-MM-DD'],
   commit: [(text) => /^[0-9a-f]{7,40}$/.test(text), 'a hash of at least 7 digits'],
   machine: [isThere, 'the processor, cores and engine, or any'],
   area: [(text) => areas.includes(text), `one of ${areas.join(', ')}`],
@@ -29,9 +26,8 @@ const rules = {
   note: [isThere, 'a sentence'],
 };
 
-/** @returns what is wrong in a file, each as file:line: what was found and what is allowed */
-function wrongIn(name) {
-  const path = join(folder, name);
+/** @returns what is wrong, each as file:line: what was found and what is allowed */
+function findWrong() {
   const [head, ...rows] = readFileSync(path, 'utf8').replace(/\n$/, '').split('\n');
   if (head !== columns.join('\t')) return [`${path}:1: the columns must be ${columns.join(', ')}`];
   return rows.flatMap((row, i) => {
@@ -41,7 +37,7 @@ function wrongIn(name) {
       return [`${place}: ${cells.length} columns instead of ${columns.length}`];
     return columns.flatMap((column, at) => {
       const [accepts, must] = rules[column] ?? [() => true];
-      return accepts(cells[at], name.slice(0, 7))
+      return accepts(cells[at])
         ? []
         : [`${place}: ${column} is '${cells[at]}'; it must be ${must}`];
     });
@@ -49,10 +45,8 @@ function wrongIn(name) {
 }
 
 export function lintLab() {
-  if (!existsSync(folder)) return;
-  const wrong = readdirSync(folder)
-    .filter((name) => name.endsWith('.tsv'))
-    .flatMap(wrongIn);
+  if (!existsSync(path)) return;
+  const wrong = findWrong();
   if (wrong.length === 0) return;
   console.error(wrong.join('\n'));
   fail('Correct the rows of the lab above: docs/lab/index.md says what the columns hold.');

@@ -1,5 +1,6 @@
 // Proves that the commit can be released, and writes what is released to build/release/: the
-// tarball, SHA256SUMS, and the SBOM wgemm.cdx.json.
+// tarball, SHA256SUMS, the SBOM wgemm.cdx.json, and all rows that the lab ever had, wgemm-lab.tsv.
+//   npm run release -- --set 0.2.0   only writes the version, everywhere
 //   npm run release -- --check
 //     --against PATH  compares one build with a folder or a tarball of the package, instead of
 //                     making a second build
@@ -25,7 +26,7 @@ import { findComponents, sbomOf, wrongInNotice } from './components.mjs';
 import { findEmscripten } from './emscripten.mjs';
 import { cache, fail, main, onPath, query, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
-import { findVersions, wrongVersions } from './versions.mjs';
+import { findVersions, isLater, setVersion, wrongVersions } from './versions.mjs';
 
 const out = join(root, 'build', 'release');
 const ask = (program, ...args) =>
@@ -35,6 +36,7 @@ function readArguments() {
   const options = {
     check: { type: 'boolean', default: false },
     against: { type: 'string' },
+    set: { type: 'string' },
   };
   let values;
   try {
@@ -42,8 +44,11 @@ function readArguments() {
   } catch ({ message }) {
     fail(`release: ${message}`);
   }
-  if (!values.check)
-    fail('release: it publishes nothing; it takes --check, and with that --against PATH.');
+  if (values.set !== undefined) return { version: readVersion(values.set) };
+  if (!values.check) {
+    const check = '--check, and with that --against PATH';
+    fail(`release: it publishes nothing; it takes --set VERSION, or ${check}.`);
+  }
   if (values.against === undefined) return {};
   const against = resolve(process.env.INIT_CWD ?? '', values.against);
   if (!existsSync(against))
@@ -51,6 +56,15 @@ function readArguments() {
       `release: --against is ${values.against}, which is not here; it takes a folder or a .tgz.`,
     );
   return { against };
+}
+
+/** A version to set, which must come after the one of this checkout. */
+function readVersion(version) {
+  const { version: now } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  if (!/^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}$/.test(version))
+    fail(`release: --set is '${version}'; it must be three numbers such as 0.2.0.`);
+  if (!isLater(version, now)) fail(`release: --set is ${version}; it must come after ${now}.`);
+  return version;
 }
 
 /** Fails with all sentences, if there are any. */
@@ -278,6 +292,14 @@ async function check({ against }, top) {
   write(first.tarball, files, `${JSON.stringify(sbom, undefined, 2)}\n`);
 }
 
+/** All rows that docs/lab ever had, each once, in the order of their days. */
+function labOf() {
+  const added = ask('git', 'log', '-p', '--reverse', '--format=', '--', 'docs/lab').split('\n');
+  const rows = added.filter((line) => /^\+\d{4}-\d\d-\d\d\t/.test(line));
+  const head = added.find((line) => line.startsWith('+date\t'));
+  return `${[head, ...[...new Set(rows)].sort()].map((line) => line.slice(1)).join('\n')}\n`;
+}
+
 /** SHA256SUMS names the files of the package as `tar -x` writes them. */
 function write(tarball, files, sbom) {
   rmSync(out, { recursive: true, force: true });
@@ -285,17 +307,27 @@ function write(tarball, files, sbom) {
   const name = basename(tarball);
   copyFileSync(tarball, join(out, name));
   writeFileSync(join(out, 'wgemm.cdx.json'), sbom);
+  const lab = labOf();
+  writeFileSync(join(out, 'wgemm-lab.tsv'), lab);
   const sums = [
     [name, readFileSync(tarball)],
     ['wgemm.cdx.json', sbom],
+    ['wgemm-lab.tsv', lab],
     ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([path, it]) => [`package/${path}`, it]),
   ].map(([path, bytes]) => `${sha256(bytes)}  ${path}\n`);
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
-  passed('wrote', `build/release/: ${name}, wgemm.cdx.json, SHA256SUMS (${sums.length} files)`);
+  passed(
+    'wrote',
+    `build/release/: ${name}, wgemm.cdx.json, wgemm-lab.tsv, SHA256SUMS (${sums.length} files)`,
+  );
 }
 
 await main(async () => {
   const options = readArguments();
+  if (options.version) {
+    passed('versions', `${options.version} in ${setVersion(options.version).join(', ')}`);
+    return;
+  }
   const top = mkdtempSync(join(tmpdir(), 'wgemm-release-'));
   try {
     await check(options, top);

@@ -1,5 +1,5 @@
 // Version numbers that several files need to state: all of them must be the same.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
@@ -92,4 +92,43 @@ export function wrongVersions() {
     const list = found.map(({ file, version }) => `${version} in ${file}`);
     return [`The version of ${name} must be the same everywhere; it is ${list.join(', ')}.`];
   });
+}
+
+const numbersOf = (version) => version.split('.').map(Number);
+
+/** Whether a version comes after another. */
+export function isLater(version, other) {
+  const [a, b] = [numbersOf(version), numbersOf(other)];
+  const i = a.findIndex((number, at) => number !== b[at]);
+  return i >= 0 && a[i] > b[i];
+}
+
+/**
+ * Writes a version of the package everywhere. A changelog whose newest section has a day gets a new
+ * section.
+ * @returns the files that it wrote
+ */
+export function setVersion(version) {
+  const short = numbersOf(version).slice(0, 2).join('.');
+  const log = join(root, 'CHANGELOG.md');
+  const text = readFileSync(log, 'utf8');
+  const [heading] = /^## .*$/m.exec(text);
+  if (!heading.endsWith('(unreleased)'))
+    writeFileSync(log, text.replace(heading, `## ${version} (unreleased)\n\n${heading}`));
+  const written = new Set();
+  for (const [name, value] of [
+    ['wgemm', version],
+    ['wgemm for find_package()', short],
+  ]) {
+    for (const [file, pattern] of Object.entries(places[name])) {
+      // The longer version contains the shorter one.
+      if (name !== 'wgemm' && file in places.wgemm) continue;
+      const path = join(root, file);
+      const old = readFileSync(path, 'utf8');
+      const changed = old.replace(pattern, (match, found) => match.replace(found, value));
+      if (changed !== old) writeFileSync(path, changed);
+      written.add(file);
+    }
+  }
+  return [...written];
 }

@@ -8,6 +8,7 @@ const shownBy = {
   'CHANGELOG.md': '/changelog.md',
   'CONTRIBUTING.md': '/contributing.md',
   'SECURITY.md': '/security.md',
+  'js/README.md': '/design/javascript.md',
   'src/README.md': '/design/architecture.md',
 };
 

@@ -2,7 +2,6 @@
 // not exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { listRuns } from './data/bench.mjs';
 
 const docs = join(import.meta.dirname, '..');
 
@@ -105,6 +104,7 @@ const design = [
     items: pages('design', [
       ['Overview', 'index'],
       ['Architecture', 'architecture'],
+      ['JavaScript', 'javascript'],
       ['Glossary', 'glossary'],
       ['Adding a kernel', 'adding-a-kernel'],
       ['Blocking', 'blocking'],
@@ -129,10 +129,7 @@ const design = [
 const benchmarks = [
   {
     text: 'Benchmarks',
-    items: [
-      { text: 'Newest run', link: '/benchmarks/' },
-      ...listRuns().map(({ id, title }) => ({ text: title, link: `/benchmarks/${id}` })),
-    ],
+    items: [{ text: 'Runs', link: '/benchmarks/' }],
   },
 ];
 
@@ -141,12 +138,7 @@ const lab = [
     text: 'Lab',
     items: [
       { text: 'About the lab', link: '/lab/' },
-      ...readdirSync(join(docs, 'lab'))
-        .filter((name) => name.endsWith('.tsv'))
-        .sort()
-        .reverse()
-        .map((name) => name.replace(/\.tsv$/, ''))
-        .map((month) => ({ text: month, link: `/lab/${month}` })),
+      { text: 'Rows', link: '/lab/rows' },
     ],
   },
 ];

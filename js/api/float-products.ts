@@ -1,4 +1,4 @@
-/** The calls that multiply floating point, integers of 32 and 64 bits, and weights of a few bits. */
+/** The calls that multiply floats, integers of 32 and 64 bits, and weights of a few bits. */
 import type {
   DataArray,
   DType,

@@ -1,6 +1,6 @@
 /**
- * The types of calls. `wgemm` and `wgemm/worker` have the same calls. Only their handles differ, and
- * the way in which a result arrives.
+ * The types of calls. `wgemm` and `wgemm/worker` have the same calls. Only their handles differ,
+ * and the way in which a result arrives.
  */
 import type {
   ArrayOf,

@@ -18,7 +18,7 @@ export interface HandleRequest {
 }
 
 /** @internal What a handle needs of the link to its worker. */
-export interface Remote {
+export interface HandleLink {
   readonly ended: boolean;
   /** Posts an order that has no answer. */
   order(order: { readonly kind: 'dispose' | 'forget'; readonly id: number }): unknown;
@@ -58,7 +58,7 @@ let heldBy: (object: object) => Held | undefined;
  * @internal The number of a handle in the worker of `link`. Throws what `wgemm` throws for a handle
  * of another instance, or one that is disposed.
  */
-export let numberOf: (handle: Handle, link: Remote, op: string, name: string) => number;
+export let numberOf: (handle: Handle, link: HandleLink, op: string, name: string) => number;
 
 /**
  * A handle of memory of an instance in a worker: a {@link WorkerTensor} or {@link WorkerWeights}.
@@ -67,12 +67,12 @@ export let numberOf: (handle: Handle, link: Remote, op: string, name: string) =>
  * @category Tensors
  */
 export abstract class WorkerObject {
-  readonly #link: Remote;
+  readonly #link: HandleLink;
   readonly #held: Held;
   #disposed = false;
 
   /** @internal */
-  constructor(link: Remote, held: Held) {
+  constructor(link: HandleLink, held: Held) {
     this.#link = link;
     this.#held = held;
     Object.freeze(held.shape);
@@ -109,7 +109,7 @@ export abstract class WorkerObject {
 
   /** @internal */
   protected async call(
-    method: Parameters<Remote['call']>[0],
+    method: Parameters<HandleLink['call']>[0],
     options: unknown,
     read: () => HandleRequest,
   ): Promise<unknown> {
@@ -140,7 +140,7 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     Object.defineProperty(this.prototype, handleKey, { value: 'a tensor in a worker' });
   }
 
-  private constructor(link: Remote, held: Held) {
+  private constructor(link: HandleLink, held: Held) {
     super(link, held);
     Object.freeze(this);
   }
@@ -229,7 +229,7 @@ export class WorkerWeights extends WorkerObject {
   /** Bytes of memory that they take. */
   readonly byteLength: number;
 
-  private constructor(link: Remote, held: Held) {
+  private constructor(link: HandleLink, held: Held) {
     super(link, held);
     this.op = held.op ?? 'gemm';
     this.byteLength = held.byteLength ?? 0;
@@ -271,10 +271,10 @@ function kindOf(value: unknown): Held['kind'] | undefined {
 }
 
 /** The constructor of a handle, which users do not see. */
-type Constructor<T> = new (link: Remote, held: Held) => T;
+type Constructor<T> = new (link: HandleLink, held: Held) => T;
 
 /** @internal Makes a handle of memory that the worker holds. */
-export function handleOf(link: Remote, held: Held): WorkerTensor | WorkerWeights {
+export function handleOf(link: HandleLink, held: Held): WorkerTensor | WorkerWeights {
   return held.kind === 'tensor'
     ? new (WorkerTensor as unknown as Constructor<WorkerTensor>)(link, held)
     : new (WorkerWeights as unknown as Constructor<WorkerWeights>)(link, held);

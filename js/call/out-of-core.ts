@@ -65,8 +65,8 @@ export function explain(call: Call): number {
 }
 
 /**
- * The operands to stage. Parameters are scales and zero points: the core checks their values. They are
- * never out-of-core, and neither are codes of a few bits.
+ * The operands to stage. Parameters are scales and zero points: the core checks their values. They
+ * are never out-of-core, and neither are codes of a few bits.
  */
 function split(call: Call): { matrices: Operand[]; parameters: Operand[] } {
   const { outOfCore } = call.operation;

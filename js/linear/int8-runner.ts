@@ -27,7 +27,7 @@ const [addressAt, sizeAt, rowsAt] = [1, 2, 5];
 /** Where module.quantize() reads the address of x, its elements, their capacity and the result. */
 const quantizing = { from: 0, size: 2, capacity: 3, to: 5 };
 
-/** @internal The runner of an int8 layer: module.quantize(), unless x is quantized, and then qgemm. */
+/** @internal Runs an int8 layer: module.quantize(), unless x is quantized, and then qgemm. */
 export class Int8Runner implements Runner {
   readonly #core: Core;
   readonly #k: number;

@@ -51,7 +51,7 @@ export function bytesOf(core: Core, op: string, held: HeapTensor, length: number
 
 const mostElements = 2 ** 32;
 
-/** @internal Finds the elements of an operand, and throws unless there are as many as its shape needs. */
+/** @internal Finds the elements of an operand. Throws unless its shape needs as many. */
 export function find(core: Core, op: string, operand: Operand): void {
   locate(core, op, operand);
   const { name, shape, strides, size } = operand;

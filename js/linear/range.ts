@@ -12,8 +12,8 @@ export const mostSum = 2 ** 30;
 const leastRatio = 2 ** -15;
 
 /**
- * @internal The scales of weights that the layer quantizes: those by their range, or greater ones if the bias
- * needs them. A column of zeros has the scale of its bias.
+ * @internal The scales of weights that the layer quantizes: by their range, or greater ones if the
+ * bias needs them. A column of zeros has the scale of its bias.
  */
 export function scalesFor(
   form: Form,
@@ -46,8 +46,8 @@ export function isZero(
 }
 
 /**
- * @internal The least scale of x that a call computes. With a smaller one C would exceed `mostSum`. It is at
- * most `leastRatio`, so that one column does not take the steps of x from all others.
+ * @internal The least scale of x that a call computes. With a smaller one C would exceed `mostSum`.
+ * It is at most `leastRatio`, so that one column does not take the steps of x from all others.
  */
 export function leastScaleOf([bias, bScale]: Vectors): number {
   const scales = bScale as Float32Array;

@@ -28,7 +28,7 @@ const operation = <N extends string>(
   explain: (module, reserved) => module.explain(number, reserved),
 });
 
-/** @internal The scales and zero points of products of 8-bit operands, in the order of the block. */
+/** @internal Scales and zero points of products of 8-bit operands, in the order of the block. */
 export const parameterNames = [
   'aScale',
   'aZeroPoint',

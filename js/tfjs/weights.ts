@@ -113,7 +113,7 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
   };
 }
 
-/** Calls `free` after a backend disposed of data. Returns the function that restores the backend. */
+/** Calls `free` after a backend disposed of data. Returns what restores the backend. */
 function watch(backend: DataOwner, free: (dataId: object) => void): () => void {
   const isOwn = Object.hasOwn(backend, 'disposeData');
   const before = backend.disposeData;

@@ -1,4 +1,4 @@
-// Quantization of float32 to int8 and uint8, with the results of js/convert/quantize.ts, bit for bit:
+// Quantization of float32 to int8 and uint8, bit for bit as js/convert/quantize.ts:
 // y = saturate(round(x / scale) + zero_point). The quotient is rounded to float32, and then half to
 // even, as ONNX QuantizeLinear demands.
 #pragma once

@@ -19,10 +19,10 @@ export const allTests = {
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^all-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }));
     onLoad({ filter: /.*/, namespace: 'tests' }, () => {
-      const imports = names.map(
-        (name) =>
-          `  ${JSON.stringify(posix.basename(name))}: () => import(${JSON.stringify(`./${name}`)}),\n`,
-      );
+      const imports = names.map((name) => {
+        const [key, path] = [posix.basename(name), `./${name}`].map((text) => JSON.stringify(text));
+        return `  ${key}: () => import(${path}),\n`;
+      });
       return { contents: `export const tests = {\n${imports.join('')}};`, resolveDir: tests };
     });
   },

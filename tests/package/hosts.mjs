@@ -62,7 +62,7 @@ const quiet = {
   NG_CLI_ANALYTICS: 'false',
 };
 
-/** Says what a page or a server answered, unless it is the product, or has the text that it must. */
+/** Refuses what a page or a server answered, unless it is the product or has some text. */
 function check(found, must = expected) {
   if (must === expected ? found !== must : !found.includes(must))
     refuse(`the host says '${found}'; it must say '${must}'`);
@@ -405,7 +405,8 @@ import { createGemm } from 'wgemm';
 @Component({ selector: 'app-root', template: '<p>client</p>' })
 class App {}
 await bootstrapApplication(App, { providers: [provideZonelessChangeDetection()] });
-${product.replace('({ createGemm })', '({ createGemm }: any)')}${telling(origin).replace('(body)', '(body: unknown)')}`,
+${product.replace('({ createGemm })', '({ createGemm }: any)')}
+${telling(origin).replace('(body)', '(body: unknown)')}`,
     });
     await npx(project, ['ng', 'build']);
   });

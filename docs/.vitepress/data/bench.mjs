@@ -1,10 +1,11 @@
-// Reads what the bench wrote into docs/bench/, and prepares it for the pages:
-//   NAME.json        by `npm run bench -- --json`: cases, and the sweep
-//   NAME-start.json  by `npm run bench:start -- --json`: start-up times
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+// Reads docs/bench/runs.json, and prepares its runs for the pages:
+//   NAME        by `npm run bench -- --json`: cases, and the sweep
+//   NAME-start  by `npm run bench:start -- --json`: start-up times
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const folder = join(import.meta.dirname, '..', '..', 'bench');
+const file = join(import.meta.dirname, '..', '..', 'bench', 'runs.json');
+const readRuns = () => JSON.parse(readFileSync(file, 'utf8'));
 
 const libraries = {
   ORT: 'ONNX Runtime Web',
@@ -125,21 +126,14 @@ const versionsText = (versions = {}) =>
     .map(([name, version]) => `${libraryOf(name)} ${version}`)
     .join(', ');
 
-/** A file of docs/bench/; undefined if it is not there. */
-function read(name) {
-  const file = join(folder, name);
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
-}
-
 /** The results of a run, and its start-up times; each undefined if the run has none. */
-export const resultsOf = (id) => read(`${id}.json`);
-const startTimesOf = (id) => read(`${id}-start.json`);
+export const resultsOf = (id) => readRuns()[id];
+const startTimesOf = (id) => readRuns()[`${id}-start`];
 
-/** Every run, the newest first: { id, title }. `id` is the name of its file. */
+/** Every run, the newest first: { id, title }. */
 export function listRuns() {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => name.replace(/(-start)?\.json$/, ''))
+  return Object.keys(readRuns())
+    .map((name) => name.replace(/-start$/, ''))
     .filter((id, i, all) => all.indexOf(id) === i)
     .map((id) => {
       const { date } = resultsOf(id) ?? startTimesOf(id);

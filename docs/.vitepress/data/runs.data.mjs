@@ -1,4 +1,4 @@
 import { defineLoader } from 'vitepress';
 import { loadRuns } from './bench.mjs';
 
-export default defineLoader({ watch: ['../../bench/*.json'], load: loadRuns });
+export default defineLoader({ watch: ['../../bench/runs.json'], load: loadRuns });

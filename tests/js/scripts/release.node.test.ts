@@ -66,7 +66,8 @@ describe('before it builds', () => {
 
   it('takes --check', () => {
     expect(release()).toBe(
-      'wgemm: release: it publishes nothing; it takes --check, and with that --against PATH.\n',
+      'wgemm: release: it publishes nothing; it takes --set VERSION, or --check, and with that ' +
+        '--against PATH.\n',
     );
     expect(release('--check', '--against', 'nothing')).toBe(
       'wgemm: release: --against is nothing, which is not here; it takes a folder or a .tgz.\n',
@@ -87,6 +88,40 @@ describe('before it builds', () => {
     commit();
     expect(release('--check')).toMatch(
       /The version of wgemm must be the same everywhere; it is .+ in package.json, .*7.1.0 in js.instance.start-core.ts/,
+    );
+  });
+
+  it('sets a version everywhere', () => {
+    const set = (version: string) => {
+      const script = join(clone, 'scripts', 'release.mjs');
+      const { status, stdout, stderr } = spawnSync(process.execPath, [script, '--set', version], {
+        encoding: 'utf8',
+      });
+      return { status, said: stdout + stderr };
+    };
+    for (const version of ['7', '7.1', '7.1.0-rc.1', 'v7.1.0', '07.1.0', ''])
+      expect(set(version).said).toBe(
+        `wgemm: release: --set is '${version}'; it must be three numbers such as 0.2.0.\n`,
+      );
+    const { version: now } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    for (const version of [now, '0.0.99'])
+      expect(set(version).said).toContain(`--set is ${version}; it must come after ${now}.`);
+
+    expect(set('7.1.0')).toMatchObject({ status: 0 });
+    const changelog = () => readFileSync(join(clone, 'CHANGELOG.md'), 'utf8');
+    expect(changelog()).toContain('\n## 7.1.0 (unreleased)\n');
+    expect(changelog()).not.toContain(`\n## ${now} (`);
+    change('CHANGELOG.md', /\(unreleased\)/, '(2026-01-01)');
+    expect(set('7.10.0')).toMatchObject({ status: 0 });
+    expect(changelog()).toContain('\n## 7.10.0 (unreleased)\n\n## 7.1.0 (2026-01-01)\n');
+    expect(readFileSync(join(clone, 'examples/native/CMakeLists.txt'), 'utf8')).toContain(
+      'find_package(wgemm 7.10 ',
+    );
+    commit();
+    expect(release('--check')).toMatch(
+      /versions: 7\.10\.0 in \d+ files[^]*CHANGELOG.md has no entry/,
     );
   });
 

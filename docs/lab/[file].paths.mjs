@@ -1,5 +1,5 @@
-// A page per month of the lab: every row of lab/YYYY-MM.tsv is a row of one table.
-import { readdirSync, readFileSync } from 'node:fs';
+// The page of the lab's rows: every row of lab/rows.tsv is a row of one table.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** These come last: readers first look at what was measured, and how fast it was. */
@@ -16,16 +16,7 @@ const escaped = (text) =>
 /** Backquotes mean code. */
 const rendered = (text) => escaped(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 
-function monthName(month) {
-  const [year, number] = month.split('-').map(Number);
-  const name = new Date(Date.UTC(year, number - 1)).toLocaleString('en', {
-    month: 'long',
-    timeZone: 'UTC',
-  });
-  return `${name} ${year}`;
-}
-
-function pageOf(month, text) {
+function pageOf(text) {
   const [head, ...rows] = text
     .split(/\r?\n/)
     .filter((line) => line !== '')
@@ -39,7 +30,7 @@ function pageOf(month, text) {
     `<tr data-area="${escaped(at(cells, 'area'))}" data-kept="${escaped(at(cells, 'kept'))}">` +
     `${columns.map(cell(cells)).join('')}</tr>`;
   return [
-    `# ${monthName(month)}`,
+    '# Rows of the lab',
     '',
     `${rows.length} rows of the lab. [About the lab](./index.md) says what each column means.`,
     '',
@@ -54,13 +45,9 @@ function pageOf(month, text) {
 }
 
 export default {
-  watch: ['./*.tsv'],
-  paths: () =>
-    readdirSync(import.meta.dirname)
-      .filter((name) => name.endsWith('.tsv'))
-      .map((name) => {
-        const month = name.replace(/\.tsv$/, '');
-        const text = readFileSync(join(import.meta.dirname, name), 'utf8');
-        return { params: { month }, content: pageOf(month, text) };
-      }),
+  watch: ['./rows.tsv'],
+  paths: () => {
+    const text = readFileSync(join(import.meta.dirname, 'rows.tsv'), 'utf8');
+    return [{ params: { file: 'rows' }, content: pageOf(text) }];
+  },
 };
