@@ -53,7 +53,7 @@ export default defineConfig({
     setupFiles: ['tests/js/support/equality.ts'],
     // tests/js/instance/memory.test.ts drops tensors and watches the garbage collector free them.
     execArgv: ['--expose-gc'],
-    testTimeout: 60_000, // CI runs other steps beside it
+    testTimeout: 60_000, // CI runs other steps at the same time
     maxWorkers: 2,
   },
 });

@@ -88,7 +88,7 @@ function changed(type, change) {
   return change(type);
 }
 
-/** Omits type arguments that are the default, and all those of typed arrays. */
+/** Omits type arguments that are the default, and all type arguments of typed arrays. */
 function withoutDefaults(type) {
   if (!(type instanceof ReferenceType) || !type.typeArguments) return type;
   const isTypedArray = /^\w+Array$/.test(type.name) && type.package === 'typescript';

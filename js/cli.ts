@@ -148,7 +148,7 @@ async function readPart(
     throw new Failure(`the model names ${shown(location)}, which is outside of its folder`);
   const file = await open(path).catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Failure(`${shown(location)}, beside the model, cannot be opened: ${String(code)}`);
+    throw new Failure(`${shown(location)}, next to the model, cannot be opened: ${String(code)}`);
   });
   try {
     const { size } = await file.stat();

@@ -1,5 +1,5 @@
-// Finds QEMU's user-mode emulator for arm64 and the libraries that Node needs, or puts those of
-// Debian 12 into the cache.
+// Finds QEMU's user-mode emulator for arm64 and the libraries that Node needs, or puts the packages
+// of Debian 12 into the cache.
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { debianVersion, downloadPackages, unpackPackage } from './debian.mjs';

@@ -89,4 +89,13 @@ export const bannedWords = [
     such: 'one a column',
   },
   { find: /\bWhere (there|no|none|all)\b/, say: 'if', such: '// Where none fit' },
+  { find: /\b(that|those) of\b/i, say: 'the noun again', such: 'its type is that of A' },
+  { find: /\bbeside\b/i, say: 'next to, or compared with', such: 'the file beside it' },
+  {
+    find: /\b(is|are) no\b/i,
+    say: 'is not a',
+    such: '// A is no tensor',
+    except: /\bthere (is|are) no\b|\b(is|are) no (longer|more)\b/gi,
+  },
+  { find: /(\b\d+|\}) wanted\b|\bnone wanted\b/i, say: 'expected 56', such: '60 bytes, 56 wanted' },
 ];

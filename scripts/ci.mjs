@@ -1,6 +1,6 @@
 // The steps of CI. `.ci/run` runs all of them here, and each job of .github/workflows runs some:
 // this is the only list.
-//   node scripts/ci.mjs          every step that this machine can run, some beside others
+//   node scripts/ci.mjs          every step that this machine can run, some at the same time
 //   node scripts/ci.mjs STEP...  these steps
 // Compiler warnings are errors. A fast machine tries no more models than others, so that all try
 // the same.
@@ -75,8 +75,8 @@ function useCompilerCache() {
 }
 
 /**
- * What `.ci/run` runs beside each other, at the end: each of these steps leaves a core idle for
- * much of its time. Those of one list share folders in build/, so they follow each other.
+ * What `.ci/run` runs at the same time, at the end: each of these steps leaves a core idle for
+ * much of its time. Steps of one list share folders in build/, so they follow each other.
  */
 const lanes = [
   ['package', 'runtimes', 'browsers', 'fuzz'],

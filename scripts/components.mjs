@@ -7,7 +7,7 @@ import { fail, query } from './run.mjs';
 
 /**
  * One row per project. `from`: the paths of its sources, headers and libraries. `license`: by SPDX.
- * `version`: from the folder of a checkout and that of Emscripten. A project of `isNative` is only
+ * `version`: from the folders of a checkout and of Emscripten. A project of `isNative` is only
  * in the native library, so that it is in NOTICE and not in the SBOM.
  */
 const components = [
@@ -275,7 +275,7 @@ const allOf = (found) => [
  * The software bill of materials of a package, in CycloneDX 1.6.
  *
  * @param manifest its package.json
- * @param time that of its commit, so that the same commit has the same SBOM
+ * @param time the time of its commit, so that the same commit has the same SBOM
  * @param sha256 of the tarball
  */
 export function sbomOf(found, { checkout, emscripten, manifest, time, sha256 }) {

@@ -1,4 +1,5 @@
-// Finds an Emscripten that is new enough. On Debian 12, puts that of Debian 13 into the cache.
+// Finds an Emscripten that is new enough. On Debian 12, puts the Emscripten of Debian 13 into the
+// cache.
 import {
   chmodSync,
   existsSync,

@@ -25,7 +25,7 @@ const files = readdirSync('src', { recursive: true })
   .filter((name) => /\.(cc|h|def)$/.test(name));
 const folderOf = (name) => name.split('/')[0];
 
-/** The file of src/ that an include means, or undefined if that is no file of src/. */
+/** The file of src/ that an include means, or undefined if that is not a file of src/. */
 function find(name, included) {
   const places = [dirname(name), '.', 'include'].map((folder) => normalize(join(folder, included)));
   return places.map((place) => place.replaceAll('\\', '/')).find((place) => files.includes(place));

@@ -149,7 +149,7 @@ function takePackages(folder) {
   return false;
 }
 
-/** Keeps the packages of a folder, and no longer those of another lock. */
+/** Keeps the packages of a folder, and no longer packages of another lock. */
 function keepPackages(folder) {
   const kept = keptPackages(folder);
   if (!kept || !matchesLock(folder)) return;

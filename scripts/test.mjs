@@ -163,7 +163,7 @@ async function testPackage() {
   );
 }
 
-/** Runs these parts. Those of `npm test` share what they build. */
+/** Runs these parts. Parts of `npm test` share what they build. */
 async function testParts(names, args) {
   const unknown = names.find((name) => !Object.hasOwn(parts, name));
   if (unknown !== undefined)

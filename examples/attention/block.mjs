@@ -7,7 +7,7 @@
 import { fromBfloat16, softmax, toBfloat16 } from './numbers.mjs';
 
 /**
- * A block for `tokens` tokens. `size` is heads * width, `width` that of one head.
+ * A block for `tokens` tokens. `size` is heads * width, `width` is the width of one head.
  *
  * @param wg the instance of wgemm
  * @param options `dtype` is 'float32' or 'bfloat16'. `weights` has q, k, v and o, as Float32Arrays

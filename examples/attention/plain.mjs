@@ -1,7 +1,7 @@
 // The same attention in plain JavaScript, as one would write it without a library.
 import { softmax } from './numbers.mjs';
 
-/** @param sizes `shares`, if given, gets those of all heads: [heads, tokens, tokens] */
+/** @param sizes `shares`, if given, gets the shares of all heads: [heads, tokens, tokens] */
 export function attentionInJavaScript(x, weights, biases, { tokens, heads, width, shares }) {
   const size = heads * width;
   const project = (input, w, addend) => {

@@ -75,7 +75,7 @@ function placeIn({ x, y, length, width, turn }, random) {
 
 // --- directions ----------------------------------------------------------------------------------
 
-/** Random directions: perpendicular to `others`, and those of a plane to each other. */
+/** Random directions: perpendicular to `others`, and vectors of a plane to each other. */
 function directions(count, size, others, random) {
   const made = [];
   for (let i = 0; i < count; ++i) {

@@ -53,7 +53,7 @@ export function createDecoder(wg, { sizes, weights }, form) {
   const factors = new Float64Array(1);
 
   const alpha = 1 / Math.sqrt(width);
-  const bias = alloc(heads, context); // the last column is that of the newest token
+  const bias = alloc(heads, context); // the last column is for the newest token
   slopesOf(sizes).forEach((slope, head) => {
     for (let i = 0; i < context; ++i) bias.data[head * context + i] = slope * (context - 1 - i);
   });

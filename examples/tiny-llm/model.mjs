@@ -74,7 +74,7 @@ export function toBytes({ sizes, weights }) {
   return bytes;
 }
 
-/** The model of such bytes. Throws an Error if they are not those of a model. */
+/** The model of such bytes. Throws an Error if they are not a model. */
 export function fromBytes(bytes) {
   const { buffer } = Uint8Array.from(bytes); // begins at a multiple of 4
   const isLongEnough = buffer.byteLength >= 4 * headerLength;

@@ -156,7 +156,7 @@ function compare(model, heldBack) {
         .trimEnd(),
     );
   console.log('\none character is one token; speed is the median of 9 runs:\n');
-  line('weights', 'bytes', 'tokens per second', 'perplexity', 'beside float32');
+  line('weights', 'bytes', 'tokens per second', 'perplexity', 'against float32');
   rows.forEach(({ name, decoder, perplexity }, i) =>
     line(
       name,

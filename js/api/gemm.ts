@@ -33,7 +33,7 @@ import type {
  * promises, which are rejected with what the same call in `wgemm` throws.
  *
  * Each operand has a type parameter for its array. `A` alone determines the type of the result.
- * Overloads repeat their comments, since an editor shows only those of the overload in use.
+ * Overloads repeat their comments, since an editor shows only the comment of the overload in use.
  */
 export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProducts<P> {
   /** The build in use, its threads and micro-kernels, and why the instance has these. */

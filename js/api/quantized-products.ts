@@ -97,8 +97,8 @@ export interface QuantizedProducts<P extends Place> {
    *
    * @param inputs the operands, with their scales and zero points, and `yScale` and `yZeroPoint`
    * @param options all have defaults
-   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. Its type is that
-   * of the array of `yZeroPoint`; if that is a number, the type of `a`
+   * @returns Y of shape (M, N), contiguous, in a new array that the caller owns. It has the
+   * type of the array of `yZeroPoint`; if that is a number, the type of `a`
    * @throws ShapeError, DTypeError, ArgumentError, PackMismatchError, DisposedError,
    * OutOfMemoryError; nothing is written then
    */
@@ -169,8 +169,9 @@ export interface QuantizedProducts<P extends Place> {
 
   /**
    * Computes ONNX QLinearMatMul of quantized a and b, with batch axes that broadcast as in
-   * `matmul`. The sums `acc` are those of `matmulInteger`. Then s = (aScale * bScale[n]) / yScale,
-   * each step rounded to float32. Y is acc * s rounded half to even, plus yZeroPoint, saturated.
+   * `matmul`. The sums `acc` are the result of `matmulInteger`. Then s = (aScale * bScale[n]) /
+   * yScale, each step rounded to float32. Y is acc * s rounded half to even, plus yZeroPoint,
+   * saturated.
    *
    * https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html
    *
@@ -250,8 +251,8 @@ export interface QuantizedProducts<P extends Place> {
 
   /**
    * Computes com.microsoft MatMulIntegerToFloat of quantized a and b, with batch axes that
-   * broadcast as in `matmul`. The sums `acc` are those of `matmulInteger`. Y is acc * (aScale *
-   * bScale[n]) + bias[n], each step rounded to float32.
+   * broadcast as in `matmul`. The sums `acc` are the result of `matmulInteger`. Y is acc * (aScale
+   * * bScale[n]) + bias[n], each step rounded to float32.
    *
    * com.microsoft.MatMulIntegerToFloat in
    * https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md

@@ -310,7 +310,7 @@ export type WorkerOut<A extends DataArray, Y extends DataArray, U extends DataAr
   WorkerTensorLike<Y> | ((WorkerTensorLike<U> | TensorView<U>) & SameDType<A, U>) | undefined;
 
 /**
- * Arrays for which `matmul` can make a result of float32: those of float32, float16 and bfloat16.
+ * Arrays for which `matmul` can make a float32 result: float32, float16 and bfloat16.
  *
  * @category Type machinery
  */
@@ -402,7 +402,7 @@ export type WorkerQGemmInputs = { [K in keyof QGemmInputs]: InWorker<QGemmInputs
 export type HoldingHandles<T> = { [K in keyof T]: InWorker<T[K]> };
 
 /**
- * `T`, the options of a call in `wgemm`, with those of every call in a worker.
+ * `T`, the options of a call in `wgemm`, and the options of every call in a worker.
  *
  * @typeParam T the options in `wgemm`
  * @category Operations

@@ -4,7 +4,7 @@ const disposeSymbol: typeof Symbol.dispose =
 
 /**
  * @internal Adds `[Symbol.dispose]` to a class, under the engine's symbol or, without one, under
- * that of compilers.
+ * the helper of compilers.
  */
 export function disposable(prototype: { dispose(): void }): void {
   Object.defineProperty(prototype, disposeSymbol, {

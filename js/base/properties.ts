@@ -29,15 +29,15 @@ function isPolluted(): boolean {
     'bZeroPoint' in base ||
     'c' in base || 'yScale' in base || 'yZeroPoint' in base || 'op' in base || 'trans' in base ||
     'as' in base ||
-    // Those of createGemm, of every call in a worker, and of quantize.
+    // Options of createGemm, of every call in a worker, and of quantize.
     'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base ||
     'maxMemory' in base ||
     'worker' in base || 'transfer' in base || 'signal' in base ||
     'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base ||
-    // Those of weights of a few bits.
+    // Properties of weights of a few bits.
     'scales' in base || 'zeroPoints' in base || 'k' in base || 'n' in base || 'bits' in base ||
     'blockSize' in base || 'accuracyLevel' in base || 'type' in base ||
-    // Those of layers.
+    // Options of layers.
     'weights' in base || 'bias' in base || 'input' in base || 'output' in base
   );
 }

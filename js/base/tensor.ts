@@ -1,8 +1,8 @@
 /** Types of tensors, as callers pass and get them. */
 
 /**
- * A Float16Array, declared here for projects whose TypeScript does not know it. The members are
- * those of every typed array.
+ * A Float16Array, declared here for projects whose TypeScript does not know it. It has
+ * the members of every typed array.
  *
  * @category Tensors
  */
@@ -146,7 +146,7 @@ export interface DTypes {
 export type DTypeOf<A extends DataArray> = DTypes[A[typeof Symbol.toStringTag]];
 
 /**
- * Arrays that `gemm` and `matmul` take: all except those of 8 bits.
+ * Arrays that `gemm` and `matmul` take: all except arrays of 8 bits.
  *
  * @category Tensors
  */

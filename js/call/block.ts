@@ -37,8 +37,8 @@ export function write(
 
 /**
  * Returns the end of what it wrote.
- * @param buffers those of the arrays so far; null if no array outside the heap can overlap the
- * result
+ * @param buffers the buffers of the arrays so far; null if no array outside the heap can overlap
+ * the result
  */
 function writeOperand(
   block: Float64Array,

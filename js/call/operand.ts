@@ -44,7 +44,7 @@ export interface Handle {
 }
 
 /**
- * @internal What stands for the type of an operand in the block of arguments if it is no tensor.
+ * @internal What stands for the type of an operand in the block of arguments if it is not a tensor.
  */
 export const absent = -1,
   packedWeights = -2,

@@ -1,6 +1,6 @@
 /**
- * Calls whose copies may not fit in memory. They are computed from staging memory if it fits beside
- * the scratch, else out-of-core: the core moves blocks of the caller's arrays while it computes.
+ * Calls whose copies may not fit in memory. They are computed from staging memory if it fits next
+ * to the scratch, else out-of-core: the core moves blocks of the caller's arrays while it computes.
  */
 import { arrayOf, bytesOf } from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';
@@ -24,7 +24,7 @@ export function runWithinLimit(call: Call): unknown {
   let staging = 0;
   try {
     if (fits(call, room) && room !== 0)
-      staging = allocateBeside(core, room, explainedNumber(core, 'scratch'));
+      staging = allocateNextTo(core, room, explainedNumber(core, 'scratch'));
     if (staging !== 0 || room === 0) {
       copyIn(call, matrices, staging);
       return compute(call);
@@ -98,7 +98,7 @@ function stageParameters(call: Call, parameters: readonly Operand[]): number {
 }
 
 /**
- * Whether the limit has room for `room` bytes of staging memory and the scratch beside it. Leaves
+ * Whether the limit has room for `room` bytes of staging memory and the scratch. Leaves
  * the core's explanation in the block. Throws the core's error if an argument is wrong.
  */
 function fits({ core, operation, attributes, operands }: Call, room: number): boolean {
@@ -110,12 +110,12 @@ function fits({ core, operation, attributes, operands }: Call, room: number): bo
 }
 
 /** Returns staging memory if there is memory for the scratch as well, else 0. */
-function allocateBeside({ module }: Core, room: number, scratch: number): number {
+function allocateNextTo({ module }: Core, room: number, scratch: number): number {
   const address = module.allocate(room);
   if (address === 0 || scratch === 0) return address;
-  const beside = module.allocate(scratch); // what the core will ask for
-  module.release(beside !== 0 ? beside : address);
-  return beside !== 0 ? address : 0;
+  const second = module.allocate(scratch); // what the core will ask for
+  module.release(second !== 0 ? second : address);
+  return second !== 0 ? address : 0;
 }
 
 /**
@@ -145,8 +145,8 @@ const words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 const mostWords = 2 ** 30;
 
 /**
- * The function that the core calls: it moves elements of the operand at `place`. It moves those of
- * the last operand, the result, from the heap, and those of the others to the heap. Element j of
+ * The function that the core calls: it moves elements of the operand at `place`. Elements of the
+ * last operand, the result, move from the heap, and all others move to the heap. Element j of
  * run i is element offset + i * runStride + j * stride of the array. At `address` all are
  * contiguous. An error in here, such as a stack overflow, ends the instance.
  */

@@ -1,6 +1,6 @@
 /**
  * The result that a call makes if the caller gives no `out`. The core checks its type and shape, as
- * it checks those of an `out`.
+ * it checks an `out`.
  */
 import { type Operand, operandOf } from './operand.js';
 

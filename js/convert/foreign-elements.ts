@@ -17,8 +17,8 @@ export type Read = (index: number) => unknown;
 
 /**
  * @internal The elements of an array, or of an object that has `get(index)`: their type, or
- * undefined if it is no type of the library; and a function that reads them. The functions here are
- * not named by properties, since esbuild would name them by defineProperty(). Its descriptor
+ * undefined if it is not a type of the library; and a function that reads them. The functions here
+ * are not named by properties, since esbuild would name them by defineProperty(). Its descriptor
  * inherits from `Object.prototype`, which pages may change.
  *
  * @param said what the owner of the array says of its type

@@ -101,7 +101,7 @@ function readSource(op: string, name: string, x: unknown, properties: Properties
   if (isReadable(storage)) properties.offset ??= (storage as Properties).offset; // of numpy-ts
   const { offset } = properties;
   const sizes = copyList(properties.shape);
-  // Those of tfjs lack the last axis.
+  // Strides of tfjs lack the last axis.
   const steps = isTfjs ? undefined : copyList(strides ?? stride);
   let back = 0;
   properties.shape = sizes;
@@ -201,7 +201,7 @@ function copy(
 ): TensorInput {
   const place: number[] = [];
   const [data, put] = makeArray(op, dtype, shape, place);
-  // A size of 0 may stand beside one of 2^50. Nested arrays are checked as they are passed.
+  // A size of 0 may stand next to one of 2^50. Nested arrays are checked as they are passed.
   if (!read || data.length > 0) walk({ op, dtype, shape, steps, read, place, put }, 0, at);
   return { data, shape, dtype };
 }
@@ -275,7 +275,8 @@ export function tensor(
  * @param x a typed array, which is a vector; nested arrays of them; or a tensor
  * @param options without `dtype`
  * @typeParam A the class of the array
- * @returns a tensor. Its array is that of x, or the tensor in the heap. For nested arrays it is new
+ * @returns a tensor. Its array is the array of x, or the tensor in the heap. For nested arrays it
+ * is new
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError
  */
 export function tensor<A extends DataArray>(
@@ -293,7 +294,7 @@ export function tensor<A extends DataArray>(
  * @param x a tensor of another library
  * @param options without `dtype`
  * @typeParam D the type of the elements
- * @returns a tensor. Its array is that of x if calls can read it. If not, the array is new
+ * @returns a tensor. Its array is the array of x if calls can read it. If not, the array is new
  * @throws ShapeError, DTypeError, ArgumentError, OutOfMemoryError
  */
 export function tensor<D extends DType>(

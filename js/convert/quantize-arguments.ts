@@ -126,14 +126,14 @@ export function settle<D extends QuantizeType>(
   tensor.data = elementsOf(dtype, arrayOf(tensor), first, extent);
 }
 
-/** The caller's array, or that of a handle. */
+/** The caller's array, or the array of a handle. */
 function arrayOf<D extends QuantizeType>({ source }: TensorArgument<D>): ArrayOf<D> {
   return HeapTensor.is(source) ? (viewHeld(source) as ArrayOf<D>) : source;
 }
 
 /**
  * @internal The elements of the tensor that a call filled, as they are in memory now: the caller's
- * array or that of the handle, unless the tensor is only a part of it.
+ * array or the array of the handle, unless the tensor is only a part of it.
  */
 export function filled<D extends QuantizeType>(tensor: TensorArgument<D>): ArrayOf<D> {
   const { length, first, extent, dtype } = tensor;
@@ -205,7 +205,7 @@ export function checkOut(
 ): void {
   if (out.shape.join() !== x.shape.join()) {
     const found = `${op}: out has shape [${out.shape.join(', ')}]`;
-    const message = `${found}; it must have that of x, [${x.shape.join(', ')}]`;
+    const message = `${found}; it must have the shape of x, [${x.shape.join(', ')}]`;
     throw new ShapeError(op, 'out', message);
   }
   if (out.strides)

@@ -124,7 +124,7 @@ export function quantizeNBits(weights: unknown, options?: unknown): QuantizedNBi
   const [column, step] = trans ? [k, 1] : [1, n];
   const made = makeNBits(op, 'weights', n, k, bits, blockSize, !symmetric);
   const { data, scales } = made;
-  const zeroPoints = symmetric ? undefined : made.zeroPoints; // not that of Object.prototype
+  const zeroPoints = symmetric ? undefined : made.zeroPoints; // not a property of Object.prototype
   const [blocks, most] = [scales.shape[1], 2 ** bits - 1];
   for (let block = 0; block < n * blocks; ++block) {
     const first = (block % blocks) * blockSize;
@@ -170,7 +170,7 @@ function scaleOf(
   return [scale, Math.min(Math.floor(Math.fround(-low / scale) + 0.5), most)];
 }
 
-/** 1 / scale in float32. That of a number near 0 is too large for it, and stays a float64. */
+/** 1 / scale in float32. For a scale near 0 it is too large for float32, and stays a float64. */
 function inverseOf(scale: number): number {
   const inverse = 1 / scale;
   if (scale === 0) return 0;

@@ -197,8 +197,8 @@ export interface QuantizedBias<
  * @typeParam S the type of `symmetric`
  * @typeParam D the type of the result
  * @typeParam X the type of `axis`
- * @returns a contiguous tensor in the shape of x, in a new array or that of `out`. Scale and zero
- * point are numbers. With `axis`, they are a Float32Array and an array of the type
+ * @returns a contiguous tensor in the shape of x, in a new array or the array of `out`. Scale and
+ * zero point are numbers. With `axis`, they are a Float32Array and an array of the type
  * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
  * written then
  *

@@ -306,7 +306,7 @@ export class Core {
     return start + bytes <= address + (this.#held.get(address) ?? -Infinity);
   }
 
-  /** Whether a call must ask the core if `bytes` of copies and the scratch beside them fit. */
+  /** Whether a call must ask the core if `bytes` of copies fit next to the scratch. */
   mustAsk(bytes: number): boolean {
     const most = this.buffer.byteLength + bytes + mostScratch * this.#threads;
     return bytes > manyBytes || most > this.maxMemory;
@@ -322,7 +322,7 @@ export class Core {
   outOfMemory(bytes: number, op: string): OutOfMemoryError {
     const limit =
       this.maxMemory === 2 ** 32
-        ? 'the limit is that of the engine, 4 GB at the most'
+        ? 'the limit of the engine is 4 GB at the most'
         : `maxMemory is ${this.maxMemory}`;
     const inUse = this.module.bytesInUse();
     const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${limit}`;

@@ -1,5 +1,5 @@
 /**
- * Workers whose script has another origin than the page, such as that of a CDN. Browsers refuse
+ * Workers whose script has another origin than the page, such as a script of a CDN. Browsers refuse
  * such a script, so the worker starts from a small blob: module, which imports it.
  */
 
@@ -16,10 +16,10 @@ export function urlOf(
 }
 
 /**
- * @internal The origin of an address of the web if it is not that of the page. Undefined if it is,
+ * @internal The origin of an address of the web if the page has another origin. Undefined if it is,
  * and if there are no origins, as in Node.
  *
- * @param own the page's, which may differ from that of its address: in a sandbox it is 'null'
+ * @param own the page's, which may differ from the origin of its address: in a sandbox it is 'null'
  */
 export function otherOrigin(
   source: URL | string,

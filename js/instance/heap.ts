@@ -8,8 +8,8 @@ import type { DataArray, DType, DTypeOf, NewArrays, TensorInput } from '../base/
 import type { Core } from './core.js';
 
 declare global {
-  // `using` without a newer library in the user's TypeScript; merges with that of
-  // esnext.disposable.
+  // `using` without a newer library in the user's TypeScript; merges with the
+  // declaration of esnext.disposable.
   interface SymbolConstructor {
     readonly dispose: unique symbol;
   }

@@ -25,7 +25,7 @@ export type AssetSource = string | object;
  *
  * `createGemm` calls it with the name of the file, such as `wgemm-relaxed.wasm`. With threads it
  * asks first for `wgemm-relaxed-mt.wasm`, and then for `wgemm-thread.js`. For the latter, the
- * function must return an address, or undefined if that file is beside the script.
+ * function must return an address, or undefined if that file is next to the script.
  *
  * @param file the name of the file
  *
@@ -231,7 +231,7 @@ async function together(
 ): Promise<() => void> {
   const file = 'wgemm-thread.js';
   const script =
-    readThreadSource(file, await asked(file, assets)) ?? beside(file, () => thread().script);
+    readThreadSource(file, await asked(file, assets)) ?? ownFile(file, () => thread().script);
   try {
     return await startThreads(module, threads, script, onDeath);
   } catch (error) {
@@ -251,7 +251,7 @@ async function start(
   const compiling = assets ? compileAsset(file, assets) : compileOwn(file, find);
   const importing = name.endsWith('-mt') ? importThreadedGlue() : Promise.resolve(glue);
   importing.catch(() => undefined);
-  // If both fail, the error is that of the .wasm, which names an address and a remedy.
+  // If both fail, throw the error of the .wasm, which names an address and a remedy.
   const compiled = await compiling;
   const factory = await importing;
   const module = await new Promise<CoreModule>((resolve, reject) => {
@@ -283,8 +283,8 @@ async function importThreadedGlue(): Promise<Factory> {
   }
 }
 
-/** What `find` returns for a file beside the script: its address or its bytes. */
-function beside<T>(file: string, find: () => T): T {
+/** What `find` returns for a file next to the script: its address or its bytes. */
+function ownFile<T>(file: string, find: () => T): T {
   try {
     return find();
   } catch (error) {
@@ -297,7 +297,8 @@ function beside<T>(file: string, find: () => T): T {
 }
 
 async function compileOwn(file: string, find: () => URL | Uint8Array): Promise<WebAssembly.Module> {
-  const compiling = ownModules.get(file) ?? (async () => await compile(file, beside(file, find)))();
+  const compiling =
+    ownModules.get(file) ?? (async () => await compile(file, ownFile(file, find)))();
   ownModules.set(file, compiling);
   try {
     return await compiling;
@@ -332,7 +333,7 @@ export function readWasmSource(
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
   if (isAddress(source)) return source;
-  const allowed = 'it must give a URL, or undefined if the file is beside the script';
+  const allowed = 'it must give a URL, or undefined if the file is next to the script';
   const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }
@@ -435,7 +436,7 @@ export function adviceFor(
  * @param script its address; undefined if the caller made the worker
  */
 export function adviceForScript(file: string, script: URL | string | undefined): string {
-  const place = 'beside this script, in a page from its origin and under headers that allow it';
+  const place = 'next to this script, in a page from its origin and under headers that allow it';
   return adviceForOrigin(script) ?? adviceFor(script, `have ${file} ${place}`);
 }
 

@@ -40,7 +40,7 @@ export interface CreateOptions {
    */
   determinism?: 'fast' | 'strict' | undefined;
   /**
-   * Says where the `.wasm` is, and with threads `wgemm-thread.js`. Default: beside the script.
+   * Says where the `.wasm` is, and with threads `wgemm-thread.js`. Default: next to the script.
    */
   assets?: Assets | undefined;
   /**

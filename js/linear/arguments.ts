@@ -45,7 +45,7 @@ type QuantizedType = (typeof quantizedTypes)[number];
 /** @internal The arguments of `createLinear`. */
 export interface LinearArguments {
   readonly form: Form;
-  /** Those of `pack`. */
+  /** The attributes of `pack`. */
   readonly attributes: Float64Array;
   /** Weights, bias, scales and zero points. */
   readonly operands: readonly (Operand | null)[];
@@ -190,7 +190,7 @@ function readQuantization(
   if (value === undefined || value === null) return [0, 0, 0];
   if (!isInt8) throw refused(name, 'given and the layer is floating point', "absent, or as 'int8'");
   if (!isReadable(value)) throw refused(name, describe(value), '{ scale, zeroPoint, dtype }');
-  // Others of its properties may be those of a tensor that quantize() returned.
+  // It may have more properties, if it is a tensor that quantize() returned.
   const {
     scale,
     zeroPoint = 0,

@@ -14,8 +14,8 @@ const namesInCreate: typeof names = [
 ];
 
 /**
- * @internal Renames the operands in an error of an operation that a layer uses. `shape` is that of
- * x, which `quantize` sees as a row; undefined: the error is of `createLinear`.
+ * @internal Renames the operands in an error of an operation that a layer uses. `shape` is the
+ * shape of x, which `quantize` sees as a row; undefined: the error is of `createLinear`.
  */
 export function renamed(error: unknown, op: string, shape?: readonly number[]): unknown {
   if (!(error instanceof GemmError) || error.constructor === GemmError) return error;

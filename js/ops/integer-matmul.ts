@@ -139,7 +139,7 @@ export interface DynamicQuantizeMatMulOptions<
  * Options of `matmulIntegerToFloat`. `aScale` and `bScale` are required.
  *
  * @typeParam A the class of the array of `out`
- * @typeParam S the class of the arrays of scales and bias: that of float32, or one of float16
+ * @typeParam S the class of the arrays of scales and bias: a class for float32 or float16
  * @category Operations
  */
 export interface MatMulIntegerToFloatOptions<

@@ -109,7 +109,7 @@ function readArguments(
   return { operation: row, attributes, operands, out };
 }
 
-/** Writes the attributes, except for those of the weights. */
+/** Writes the attributes, except for the attributes of the weights. */
 function writeAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {
   to[at.accuracyLevel] = readWhole(
     op,

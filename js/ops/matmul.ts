@@ -36,8 +36,8 @@ export interface MatMulOptions<A extends DataArray = DataArray> {
    */
   transposeB?: boolean | number | undefined;
   /**
-   * The type of the result: that of src, or also `'float32'` if src is float16 or bfloat16.
-   * Default: the type of `out`, or without `out` that of src.
+   * The type of the result: the type of src, or also `'float32'` if src is float16 or bfloat16.
+   * Default: the type of `out`, or without `out` the type of src.
    */
   outType?: DTypeOf<A> | undefined;
   /**

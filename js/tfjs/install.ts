@@ -64,7 +64,7 @@ export interface TfjsKernel {
  */
 export type InstallOptions = InstanceOptions<Gemm> & {
   /**
-   * True: wgemm computes all float32 products, also those of sizes at which the old kernel is
+   * True: wgemm computes all float32 products, also of sizes at which the old kernel is
    * faster. With `determinism: 'strict'` they have the same bits everywhere. Default false.
    */
   always?: boolean | undefined;
@@ -163,7 +163,7 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
 
 const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
 
-/** Reads the options. `settings`: those of `createGemm`, which checks their values. */
+/** Reads the options. `settings`: options of `createGemm`, which checks their values. */
 function readInstallOptions(options: unknown) {
   const read = readOptions(op, options, ['wg', 'always', ...createOptions]) as InstallOptions;
   const { wg, always = false, threads, simd, determinism, assets, maxMemory } = read;

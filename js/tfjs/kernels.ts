@@ -1,4 +1,4 @@
-/** The kernels that replace those of TensorFlow.js. */
+/** The kernels that replace kernels of TensorFlow.js. */
 import { classOf } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import { operandOf, packedWeights } from '../call/operand.js';
@@ -130,10 +130,10 @@ function shapeBefore(reshaped: Reshaped | null, { dataId, shape }: TensorInfo): 
 /** @internal What a replacement has to work with. */
 export interface Context {
   readonly functions: Functions;
-  /** That of the instance. */
+  /** The core of the instance. */
   readonly core: Core;
   readonly always: boolean;
-  /** Those of the instance. */
+  /** The packed weights of the instance. */
   readonly threads: number;
   readonly weights: KeptWeights;
   readonly last: LastReshaped;
@@ -279,9 +279,10 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /**
- * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, that of
- * tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first row gets
- * all elements of the bias. It refuses a bias of several axes, and repeats the slopes as they lie.
+ * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, the
+ * kernel of tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first
+ * row gets all elements of the bias. It refuses a bias of several axes, and repeats the slopes as
+ * they lie.
  */
 function isRight(
   { dataIdMap }: Backend,
@@ -342,7 +343,7 @@ function stepOf(
 }
 
 /**
- * Whether a tensor that broadcasts to a shape repeats there as it lies: its axes, after those of
+ * Whether a tensor that broadcasts to a shape repeats there as it lies: its axes, after axes of
  * size 1 in front, are the last ones of the shape.
  */
 function isRepeatedIn(part: readonly number[], shape: readonly number[]): boolean {

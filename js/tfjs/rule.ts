@@ -12,7 +12,7 @@
  * adds the bias, and applies bounds, to sums in registers. wgemm does so in passes over each row.
  * Other activations run on the same kernels, but have a result in memory of its own.
  *
- * @param rows those of all matrices of the result
+ * @param rows the rows of all matrices of the result
  */
 export function costOfEpilogue(
   rows: number,
@@ -24,11 +24,12 @@ export function costOfEpilogue(
 }
 
 /**
- * @internal Beside XNNPACK, which computes the products of `wasm` without transposes and batch
- * axes. wgemm is about 1.4 times as fast. So it pays if the product is large, and if K or N is:
- * each element that is copied, of A and of the result, must be in enough products. These are more
- * for a result of more than 1 MiB, since L2 does not hold it and its copy. For fewer than 8 columns
- * XNNPACK takes as long as for 8. If the result is small, both read B once, and are equally fast.
+ * @internal Compared with XNNPACK, which computes the products of `wasm` without transposes and
+ * batch axes. wgemm is about 1.4 times as fast. So it pays if the product is large, and if K or N
+ * is: each element that is copied, of A and of the result, must be in enough products. These are
+ * more for a result of more than 1 MiB, since L2 does not hold it and its copy. For fewer than 8
+ * columns XNNPACK takes as long as for 8. If the result is small, both read B once, and are equally
+ * fast.
  *
  * @param epilogue what `costOfEpilogue` returns
  */
@@ -39,7 +40,7 @@ export function isFasterThanXnnpack(m: number, n: number, k: number, epilogue: n
 }
 
 /**
- * @internal Beside loops over elements: all other products of `wasm`, and those of `cpu`. wgemm
+ * @internal Compared with loops over elements: other products of `wasm`, and all of `cpu`. wgemm
  * takes about 0.1 us more for each matrix of a batch. A product of two vectors takes as long as
  * their copy. The loops take as long for one product as XNNPACK for 32.
  *

@@ -29,7 +29,7 @@ export interface KeptWeights {
   /**
    * The packed weights of a matrix, if it was seen before.
    *
-   * @param rows those of the matrix as it is stored, as `columns`
+   * @param rows the rows of the matrix as it is stored, as `columns`
    * @param data is called if the weights must be packed
    */
   find(
@@ -46,7 +46,7 @@ export interface KeptWeights {
   dispose(): void;
 }
 
-/** @internal @param maxMemory that of `wg`, in bytes */
+/** @internal @param maxMemory the limit of `wg`, in bytes */
 export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
   let matrices = new WeakMap<object, Matrix[]>();
   // Weak, so that a tensor that nobody disposes of does not keep its packed weights: the instance
@@ -102,7 +102,7 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
     release(backend) {
       hooks.get(backend)?.();
       hooks.delete(backend);
-      // Those of other backends too, which are packed again. So there is one list.
+      // Weights of other backends, too: they are packed again. So there is one list.
       freeAll();
     },
     dispose() {

@@ -33,7 +33,7 @@ import { adviceForWorker, portOfWorker, startWorker } from './start.js';
 export interface WorkerCreateOptions extends CreateOptions {
   /**
    * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
-   * package's `wgemm-worker.js` at any address. Default: the file beside this script.
+   * package's `wgemm-worker.js` at any address. Default: the file next to this script.
    */
   worker?: (() => unknown) | undefined;
 }
@@ -91,9 +91,9 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
  * An instance in a worker. {@link createGemm} makes it. `x instanceof WorkerGemm` tells whether x
  * is one.
  *
- * The calls are those of `wgemm`. Each returns a promise, which is rejected with what the same call
- * in `wgemm` throws. So "throws" means a rejection, and the examples need `await` before each call.
- * Calls run in their order, one at a time. They copy arrays to the worker when they are made,
+ * The calls are the calls of `wgemm`. Each returns a promise, which is rejected with what the same
+ * call in `wgemm` throws. So "throws" means a rejection, and the examples need `await` before each
+ * call. Calls run in their order, one at a time. They copy arrays to the worker when they are made,
  * unless `transfer` is true.
  *
  * @category Instances

@@ -29,8 +29,9 @@ import {
 } from './message.js';
 
 /**
- * Milliseconds without a message after which the script is not considered that of the package. The
- * script must arrive in this time, even over a slow network. It sends its first message at once.
+ * Milliseconds without a message after which the script does not count as the script of the
+ * package. The script must arrive in this time, even over a slow network. It sends its first
+ * message at once.
  */
 const patience = 10_000;
 
@@ -308,7 +309,7 @@ function readCallOptions(
     typeof signal.removeEventListener === 'function' &&
     typeof signal.aborted === 'boolean';
   if (signal !== undefined && !isSignal) {
-    throw new ArgumentError(op, 'signal', `${op}: signal is no AbortSignal; it must be one`);
+    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
   }
   return { transfer, signal };
 }

@@ -16,11 +16,11 @@ import type { PackArguments } from '../ops/pack.js';
 export interface Values extends Record<OperationName, { readonly attributes: Float64Array }> {
   createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
   explain: { readonly operation: OperationName; readonly attributes: Float64Array };
-  /** Its operands are those of PackArguments. */
+  /** Its operands are the operands of PackArguments. */
   pack: Omit<PackArguments, 'operands'>;
   /** Its operand is the bytes. */
   deserialize: undefined;
-  /** Its operands are those of LinearArguments. */
+  /** Its operands are the operands of LinearArguments. */
   createLinear: Omit<LinearArguments, 'operands'>;
   /** Its operand is the bytes. */
   deserializeLinear: undefined;
@@ -85,7 +85,7 @@ export interface ErrorAnswer {
 
 /** @internal The cause of an error: not every engine can clone an error. */
 export interface SentCause {
-  /** Undefined for a cause that is no Error. */
+  /** Undefined for a cause that is not an Error. */
   readonly name: string | undefined;
   readonly message: string;
   readonly cause: SentCause | undefined;
@@ -137,7 +137,7 @@ export interface Packet {
 
 /**
  * @internal What a packet holds for the buffers under arrays. `'copy'`: copies. `'move'`: the
- * buffers themselves, which are detached. Buffers that cannot move, such as that of a
+ * buffers themselves, which are detached. Buffers that cannot move, such as the buffer of a
  * WebAssembly.Memory, are copied. `'describe'`: their sizes.
  */
 export type Way = 'copy' | 'move' | 'describe';
@@ -154,7 +154,7 @@ interface Source {
   /** Of the elements of the operand, in bytes. */
   readonly start: number;
   readonly end: number;
-  /** Whether a check of the call reads its elements: those of scales and zero points. */
+  /** Whether a check of the call reads its elements: scales and zero points. */
   readonly isRead: boolean;
 }
 

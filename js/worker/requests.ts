@@ -24,7 +24,7 @@ export function computing<M extends OperationName>(
   return { values: { attributes }, operands, result };
 }
 
-/** Makes what a call that computes returns. The last operand is that of `out`. */
+/** Makes what a call that computes returns. The last operand is `out`. */
 function resultIn(
   link: Link,
   op: string,
@@ -116,7 +116,7 @@ const heldIn =
  * array over the buffer that came back. If only the elements of the result came back, it has these.
  *
  * @param given describes the array of `out`
- * @param elements those of the result
+ * @param elements the elements of the result
  */
 function movedOut(
   link: Link,

@@ -6,7 +6,7 @@ import { adviceForScript } from '../instance/load.js';
 
 const script = 'wgemm-worker.js';
 
-/** @internal Makes a worker from the script beside this one. */
+/** @internal Makes a worker from the script next to this one. */
 export function startWorker(): unknown {
   const threads = nodeWorkers();
   const address = addressOfScript();

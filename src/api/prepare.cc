@@ -35,8 +35,8 @@ class ParamCopy {
     return elements * element_bytes();
   }
 
-  // Copies the elements to `memory`, and makes `call` stand for the copy. Its batch axes are those
-  // of the problem.
+  // Copies the elements to `memory`, and makes `call` stand for the copy. It has the batch
+  // axes of the problem.
   void move_to(std::byte* memory, MatMulProblem* call) const {
     if (bytes() == 0) return;
     Operand& to = call->problem.quantization.params[which_];

@@ -1,5 +1,5 @@
 // Runs seeded random problems of every operation and type, with B plain and packed, in both builds.
-// The results must be those of the reference.
+// The results must equal the reference's.
 //   node fuzz.mjs COUNT [SEED]  COUNT problems of each operation
 import { createGemm } from 'wgemm';
 import { dtypes, isFloat, set } from '../js/support/dtypes.ts';

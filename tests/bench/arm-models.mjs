@@ -1,12 +1,12 @@
 // Models of ARM processors: how many cycles the inner loop of a kernel takes. Three are scheduling
-// models of LLVM, run by llvm-mca. LLVM's model of the Apple M1 is that of an older core, so this
-// file computes bounds for it. Models assume that all data is in L1.
+// models of LLVM, run by llvm-mca. LLVM's model of the Apple M1 is a model of an older core, so
+// this file computes bounds for it. Models assume that all data is in L1.
 import { spawnSync } from 'node:child_process';
 import { fail, onPath } from '../../scripts/run.mjs';
 
 /**
  * `ghz`: the clock that GB/s are stated for. `mca`: LLVM's model. LLVM 19's own models of the A76
- * and the X1 are those of older cores; the Neoverse cores are their siblings.
+ * and the X1 are models of older cores; the Neoverse cores are their siblings.
  */
 export const models = [
   { name: 'A76', ghz: 2.8, mca: 'neoverse-n1' },

@@ -1,4 +1,4 @@
-// Measures how fast wgemm is beside its peers, in turns in one process. The figures depend on the
+// Measures how fast wgemm is next to its peers, in turns in one process. The figures depend on the
 // machine and its load; the ratios of one run hold.
 //   npm run bench           the table of cases, and a sweep over sizes with its picture: 5 minutes
 //     --filter TEXT         cases whose name contains the text: "1024"; "sweep", the sweep alone;
@@ -7,10 +7,10 @@
 //     --threads 2           wgemm and ONNX Runtime Web on two threads; other peers have no threads
 //     --targets             judges the figures: the targets are in cases.mjs
 //     --json run.json       the file of the results; default: a dated one in build/bench/
-//     --svg docs/x.svg      the file of the picture; default: beside the results
+//     --svg docs/x.svg      the file of the picture; default: next to the results
 //     --compare old.json    what changed since an earlier run
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
-//     --random              random shapes of all types beside the fastest peer, the losses first
+//     --random              random shapes of all types next to the fastest peer, the losses first
 //       --count 300 --seed 1 --filter float32
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
@@ -49,7 +49,7 @@ const options = {
   build: { type: 'string' },
 };
 
-/** Arguments of limitOf(): those of the relaxed build only if the engine takes it. */
+/** Arguments of limitOf(): for the relaxed build only if the engine takes it. */
 async function limitsOfSweep({ wg, ...library }) {
   const problem = sweeps.find(({ operation }) => operation === 'qgemm');
   const [own, ...others] = await contestantsOf(problem, { wg, ...library });
@@ -202,7 +202,7 @@ async function run(chosen, library, { targets }) {
     results.goals.push(...judged);
     for (const { of, than, ratio, reached } of judged) {
       console.log(
-        `${name.padEnd(32)} ${`${of} beside ${than}`.padEnd(28)} ` +
+        `${name.padEnd(32)} ${`${of} next to ${than}`.padEnd(28)} ` +
           `${ratio.toFixed(3)}${reached || !targets ? '' : '   MISSED'}`,
       );
     }

@@ -216,7 +216,7 @@ const integerCases = Object.entries(operandsOf).flatMap(([operation, types]) =>
   ),
 );
 
-// Level 0 comes first: the results of the others are compared with its own. Beside them, our
+// Level 0 comes first: the results of the others are compared with its own. Next to them, our
 // float32 by weights that are the same numbers.
 const floats = { ...packed, floats: true, name: 'float32' };
 const [level4, level0] = [4, 0].map((level) => ({ ...packed, level }));

@@ -1,6 +1,7 @@
 // Finds sizes at which speed drops: one size grows while the others stay.
-//   M or N from 1 to 64, the others 1024: the time, beside that of the next multiple of the tile
-//   K from 256 to 65536, the others 64: the rate, the slowest beside the fastest
+//   M or N from 1 to 64, the others 1024: the time, next to that time for the next multiple of the
+//   tile
+//   K from 256 to 65536, the others 64: the rate, the slowest next to the fastest
 import { randomArray } from './data.mjs';
 import { race } from './turns.mjs';
 
@@ -33,8 +34,8 @@ export async function runCliff(cliff, wg) {
       : Array.from({ length: Math.ceil(largest / tile) * tile }, (_, i) => i + 1);
   const entrants = sizes.map((size) => ({ size, ...product(size) }));
   keepBest(entrants, await race(entrants, turns));
-  // A size that misses its goal is timed again, beside the size that it is compared with: on a busy
-  // machine the best of a few rounds is not yet the best.
+  // A size that misses its goal is timed again, next to the size that it is compared with: on a
+  // busy machine the best of a few rounds is not yet the best.
   const asked = new Set();
   for (;;) {
     const pair = goalsOf(axis, tile, entrants).find(

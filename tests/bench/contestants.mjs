@@ -1,7 +1,7 @@
 // The contestants of a case: wgemm in its forms, the peers, and the bounds of wgemm's speed.
 //
 // A contestant runs its product `times` times and then has result(), except a bound. Its kind is
-// 'own', 'peer' or 'bound'. It has `operations` if they are not those of the case, and `tolerance`
+// 'own', 'peer' or 'bound'. It has `operations` if they differ from the case's, and `tolerance`
 // if its result may differ more than others. The tensors that wgemm reads and writes are in its
 // heap.
 import * as np from 'numpy-ts';

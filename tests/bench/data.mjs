@@ -36,7 +36,7 @@ export function randomArray(dtype, length, seed) {
 }
 
 /**
- * Activations with a zero point beside the middle of their type, weights with one in the middle,
+ * Activations with a zero point next to the middle of their type, weights with one in the middle,
  * and a result that mostly fits its type.
  */
 export function qgemmData({ typeOfA, typeOfB, typeOfY, m, n, k, bits = 8 }) {

@@ -88,7 +88,7 @@ export function integerModel(problem, data) {
     bScale = vector('b_scale', 'float32', data.bScale),
     bZero = vector('b_zero_point', typeOfB, data.bZeroPoint),
     bias = vector('bias', 'float32', data.bias);
-  // ONNX Runtime wants a zero point per column beside scales per column.
+  // ONNX Runtime wants a zero point per column next to scales per column.
   const bZeros =
     typeof data.bScale === 'number'
       ? bZero

@@ -1,4 +1,4 @@
-// npm run bench -- --kernels: times every micro-kernel of the table beside the others of its type,
+// npm run bench -- --kernels: times every micro-kernel of the table next to the others of its type,
 // in Node and in browsers, and checks that the table prefers the fastest.
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';

@@ -75,11 +75,11 @@ export function printGoals(goals) {
     limit ? `${(share * 100).toFixed(0)}% of ${limit}` : '',
     goal.reached ? 'reached' : 'MISSED',
   ]);
-  rows.unshift(['case', 'figure', 'beside', 'ratio', 'target', 'or 95%', '']);
+  rows.unshift(['case', 'figure', 'next to', 'ratio', 'target', 'or 95%', '']);
   const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)) + 2);
   console.log(
     '\nTargets; figures are GOP/s by the best time; a ratio that must be small compares times; a ' +
-      'target is reached by its ratio, or by 95% of the physical limit beside it\n',
+      'target is reached by its ratio, or by 95% of the physical limit next to it\n',
   );
   for (const row of rows)
     console.log(

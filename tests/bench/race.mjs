@@ -1,4 +1,4 @@
-// Times the micro-kernels of the table beside each other, in Node or in a page.
+// Times the micro-kernels of the table next to each other, in Node or in a page.
 
 // Large products run the kernels on blocks of many rows, whose B fits a usual L2 cache. A skinny
 // GEMM takes longer to read B from memory than to multiply. All sizes except M are multiples of
@@ -107,7 +107,7 @@ async function race(module, entrants) {
     }
     await pause();
   }
-  if (!Number.isFinite(check)) throw new Error('the sums of a kernel are no numbers');
+  if (!Number.isFinite(check)) throw new Error('the sums of a kernel are not numbers');
   return runners.map(({ kernel, samples }) => {
     samples.sort((a, b) => a - b);
     return {

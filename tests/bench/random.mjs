@@ -1,4 +1,4 @@
-// npm run bench -- --random: random products beside the fastest peer. It prints the losses first.
+// npm run bench -- --random: random products next to the fastest peer. It prints the losses first.
 //
 // M, N and K are log-uniform from 1 to 4096, with at most `mostWork` multiply-adds. The same seed
 // gives the same shapes. Each shape is measured twice: on operands in the memory of each library,
@@ -142,7 +142,9 @@ const inHeap = (rows) => rows.filter((row) => !row.arrays);
 function print(rows) {
   const sorted = rows.toSorted((a, b) => a.ratio - b.ratio);
   const slower = sorted.filter(({ ratio }) => ratio < 1);
-  console.log(`\nratio: the time of the fastest peer by that of wgemm; slower, the worst first:`);
+  console.log(
+    `\nratio: the time of the fastest peer by the time of wgemm; slower, the worst first:`,
+  );
   const width = Math.max(4, ...slower.map(({ name }) => name.length)) + 2;
   for (const { name, ratio, best, peer, bestOfPeer, kernel } of slower) {
     console.log(

@@ -13,7 +13,7 @@ export function readResults(file, option) {
     fail(`bench: ${option} ${file} cannot be read: ${error.message}`);
   }
   if (!Array.isArray(results?.cases))
-    fail(`bench: ${option} ${file} is no file that the bench wrote: it has no cases`);
+    fail(`bench: ${option} ${file} is not a file that the bench wrote: it has no cases`);
   return results;
 }
 
@@ -37,7 +37,7 @@ export function printComparison(old, now) {
     )
     .filter(({ who }) => before.has(who))
     .map((each) => ({ ...each, ratio: each.best / before.get(each.who) }));
-  console.log(`\nTime of each beside the run of ${old.date}:`);
+  console.log(`\nTime of each next to the run of ${old.date}:`);
   for (const what of ['processor', 'node', 'threads']) {
     if (old[what] !== now[what])
       console.log(`  it had another ${what}: ${old[what]}, now ${now[what]}`);

@@ -6,7 +6,7 @@
 //     --model     until the first answer of a network for digits, an .onnx file, instead: by
 //                 wgemm/onnx and ONNX Runtime Web
 //
-// In Chromium each library is a separate bundle, minified by esbuild, with its .wasm beside. A
+// In Chromium each library is a separate bundle, minified by esbuild, with its .wasm next to it. A
 // server on this machine sends it without compression and without caching, so transfer costs almost
 // nothing: a real network would add to the differences. If a library has several builds, the
 // smallest is used. The page waits until the browser, which has just started, is idle.
@@ -24,17 +24,17 @@ const size = 256;
 const folder = join(root, 'build', 'start');
 const modules = join(root, 'node_modules');
 
-/** Name -> files that a page loads beside its bundle, and how many times as fast wgemm must be. */
+/** Name -> files that a page loads next to its bundle, and how many times as fast wgemm must be. */
 const productLibraries = {
-  wgemm: { beside: [join(root, 'dist', 'wgemm-relaxed.wasm')] },
+  wgemm: { loads: [join(root, 'dist', 'wgemm-relaxed.wasm')] },
   'onnxruntime-web': {
-    beside: ['mjs', 'wasm'].map((kind) =>
+    loads: ['mjs', 'wasm'].map((kind) =>
       join(modules, 'onnxruntime-web', 'dist', `ort-wasm-simd-threaded.${kind}`),
     ),
     target: 10,
   },
   tfjs: {
-    beside: [
+    loads: [
       join(modules, '@tensorflow', 'tfjs-backend-wasm', 'dist', 'tfjs-backend-wasm-simd.wasm'),
     ],
     target: 2,
@@ -104,7 +104,7 @@ async function inNode() {
 async function inChromium() {
   const { build } = await import('esbuild');
   const { startServer } = await import('../browser/server.mjs');
-  for (const [name, { beside }] of Object.entries(libraries)) {
+  for (const [name, { loads }] of Object.entries(libraries)) {
     const made = join(folder, name);
     mkdirSync(made, { recursive: true });
     await build({
@@ -117,7 +117,7 @@ async function inChromium() {
       external: ['./ort-wasm-simd-threaded.mjs'],
       logLevel: 'error',
     });
-    for (const file of beside) copyFileSync(file, join(made, basename(file)));
+    for (const file of loads) copyFileSync(file, join(made, basename(file)));
     const files = readdirSync(made).map((file) => readFileSync(join(made, file)));
     libraries[name].bytes = files.reduce((sum, file) => sum + file.length, 0);
     libraries[name].brotli = files.reduce((sum, file) => sum + brotliCompressSync(file).length, 0);

@@ -150,7 +150,7 @@ await main(async () => {
   }
   const worst = [...rows].sort((a, b) => a.ratio / a.atLeast - b.ratio / b.atLeast)[0];
   if (!worst) fail(`bench: no row contains "${filter}"; there are wasm 256x256x256, cpu, training`);
-  console.log(`\nthe worst beside its target: ${worst.name}, ${worst.ratio.toFixed(2)}`);
+  console.log(`\nthe worst next to its target: ${worst.name}, ${worst.ratio.toFixed(2)}`);
   const missed = rows.filter(({ ratio, atLeast }) => ratio < atLeast);
   console.log(`${missed.length} of ${rows.length} rows miss their target`);
   if (targets && missed.length > 0) process.exitCode = 1;

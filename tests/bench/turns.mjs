@@ -16,7 +16,8 @@ const usual = {
 
 /**
  * @param contestants each with run(times), which may be asynchronous
- * @param options those of `usual` that differ. `goOn` is awaited before each timing; if it returns
+ * @param options options of `usual` that differ. `goOn` is awaited before each timing; if it
+ * returns
  *   false, the race ends
  * @returns milliseconds per call of each, { best, median }; undefined if `goOn` ended the race
  */

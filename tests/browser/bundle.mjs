@@ -1,4 +1,4 @@
-// Bundles the API tests for a browser: those of tests/js that need no Node. The package itself
+// Bundles the API tests for a browser: the tests of tests/js that need no Node. The package itself
 // stays out of the bundle and is loaded from dist/, as it ships.
 import { readdirSync } from 'node:fs';
 import { join, posix, relative } from 'node:path';

@@ -196,8 +196,8 @@ const nameInCalls = (argument) =>
 
 /**
  * Returns what is wrong, as a sentence; undefined if nothing is. A case runs in all places, or in
- * those of its `runs`. With B packed, the case that its `packedAs` makes runs instead. Then the
- * case that its `also` makes runs.
+ * the results of its `runs`. With B packed, the case that its `packedAs` makes runs instead. Then
+ * the case that its `also` makes runs.
  *
  * @param form of B, one of `forms`; if B cannot be packed, pack must refuse it
  * @param onKernel is called once per case, with the name of the kernel that a call uses
@@ -292,7 +292,7 @@ function outputFor({ dtype, shape, strides }) {
   return strides ? { dtype, shape, strides, data } : { dtype, shape, data };
 }
 
-/** The elements as stored: those of a Float16Array as bits. */
+/** The elements as stored: elements of a Float16Array as bits. */
 function elementsOf({ dtype, data }) {
   return new (arrayOf(dtype))(data.buffer, data.byteOffset, data.length);
 }

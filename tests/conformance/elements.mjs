@@ -52,8 +52,8 @@ export function elementOf(dtype, value) {
     const steps = size / 2 ** (exponent - 10);
     const below = Math.floor(steps);
     const up = steps - below > 0.5 || (steps - below === 0.5 && below % 2 === 1);
-    // A normal number's hidden bit carries into the exponent, which makes it 1 above that of a
-    // subnormal number.
+    // A normal number's hidden bit carries into the exponent, which makes it 1 above the exponent
+    // of a subnormal number.
     return (
       Math.min((exponent + 14) * 1024 + below + up, 0x7c00) +
       (value < 0 || Object.is(value, -0) ? 0x8000 : 0)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { isVectors } from './vectors.mjs';
 
 /**
- * { paths: the project's own cases and those of the folder that WGEMM_CONFORMANCE_DIR names,
+ * { paths: the project's own cases and the cases of the folder that WGEMM_CONFORMANCE_DIR names,
  *   folder, wrong: what is wrong with the folder }
  */
 export function listVectors() {

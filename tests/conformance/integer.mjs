@@ -177,7 +177,7 @@ export function* dynamicGrid() {
   yield* fusedGrid();
 }
 
-/** Those of its tests of fusions, which have batch axes. */
+/** Cases of its tests of fusions, which have batch axes. */
 function* fusedGrid() {
   const shapes = [
     ...[[1], [4], [1, 4]].map((columns) => [[5, 4, 3], [3, 4], columns]),

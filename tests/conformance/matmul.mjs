@@ -14,8 +14,8 @@ const extentOf = ({ shape, strides }) =>
     : shape.reduce((last, size, axis) => last + (size - 1) * strides[axis], 1);
 
 /**
- * The axes of src or weights: those of the batch, then the one that remains in dst and the one that
- * is summed over.
+ * The axes of src or weights: the axes of the batch, then the one that remains in dst and the one
+ * that is summed over.
  */
 function axesOf(tensor, transposed, isSrc) {
   const axes = tensor.shape.map((size, axis) => ({ size, stride: stridesOf(tensor)[axis] }));

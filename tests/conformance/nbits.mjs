@@ -157,7 +157,7 @@ function toleranceOf(bits, type, level) {
   return type === 'float32' ? { abs: 1e-4, rel: 1e-4 } : { abs: 0.055, rel: 0.02 };
 }
 
-/** That of one case, such as 'tolerance 0.2f, 0.03f'. */
+/** The tolerance of one case, such as 'tolerance 0.2f, 0.03f'. */
 function toleranceIn(note) {
   const [, abs, rel] = /tolerance ([\d.]+)f, ([\d.]+)f/.exec(note ?? '') ?? [];
   return abs && { abs: Number(abs), rel: Number(rel) };

@@ -1,6 +1,6 @@
 // Runs test vectors on every build, with B plain and packed, and prints how many passed by
 // operation, opset and type. The project's own cases always run. The folder that
-// WGEMM_CONFORMANCE_DIR names may hold more, such as those of ONNX's and ONNX Runtime's tests.
+// WGEMM_CONFORMANCE_DIR names may hold more, such as vectors of ONNX's and ONNX Runtime's tests.
 //   node run.mjs [wgemm] [--most 1e6] [--builds relaxed,simd128-mt]
 //     wgemm   the entry of the package that is tested
 //     --most  skips cases with more multiplications, among those that are made here

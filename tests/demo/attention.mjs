@@ -8,7 +8,7 @@ const tokensOf = (tab) =>
     ),
   );
 
-/** Waits until the maps are those of the sentence in the input. */
+/** Waits until the maps show the sentence in the input. */
 const untilShown = (tab, sentence) =>
   tab.waitFor(
     `the maps of "${sentence}"`,

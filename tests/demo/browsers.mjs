@@ -301,7 +301,7 @@ class PuppeteerTab extends Tab {
   }
 }
 
-/** The code points of keys that are no characters. */
+/** The code points of keys that are not characters. */
 const keys = {
   ArrowDown: 0xe015,
   ArrowLeft: 0xe012,

@@ -109,7 +109,7 @@ export async function testSize(test, tab) {
     );
     if (rectangles < 3) refuse(`the picture has ${rectangles} shapes`);
     if (!/GEMV/i.test(await tab.textOf('#size-facts')))
-      refuse(`M = 1 is no GEMV: ${await tab.textOf('#size-facts')}`);
+      refuse(`M = 1 is not a GEMV: ${await tab.textOf('#size-facts')}`);
   });
   await test('measures other types and transposes', async () => {
     await retypeSize(tab, 'm', 64);

@@ -136,7 +136,7 @@ function compare(results, wanted) {
 
 /** What is wrong with an error; undefined for one that a user can understand. */
 function faultOf(error) {
-  if (!(error instanceof GemmError)) return 'is no GemmError';
+  if (!(error instanceof GemmError)) return 'is not a GemmError';
   const { message } = error;
   if (!message.startsWith(`${error.op}: `)) return 'does not name the call';
   if (message.length > 3000) return `has ${message.length} letters`;

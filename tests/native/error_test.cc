@@ -258,10 +258,10 @@ const Case kCases[] = {
      "alpha", "with float64 it must be a number"},
     {"ExactBetaInt32", [](Call& c) { to_int32(c), c.args.beta = Factor::exact(3); },
      Code::kArgument, "beta", "beta is a 64-bit integer; with int32 it must be a number"},
-    {"ExactBetaBesideFraction",
+    {"ExactBetaWithFraction",
      [](Call& c) { to_type(c, DType::kInt64), c.args.beta = Factor::exact(3), c.args.alpha = 0.5; },
      Code::kArgument, "alpha", "alpha has a fraction and beta is a 64-bit integer"},
-    {"ExactAlphaBesideFraction",
+    {"ExactAlphaWithFraction",
      [](Call& c) {
        to_type(c, DType::kUInt64), c.args.alpha = Factor::exact(3), c.args.beta = 0.5;
      },

@@ -263,7 +263,7 @@ TEST(OutOfCoreMemory, WhateverTheLimitAllOrNothingIsWritten) {
   EXPECT_TRUE(refused > 1 && refused < 6) << refused;
 }
 
-TEST(OutOfCoreMemory, CopiesLittleBesideTheProduct) {
+TEST(OutOfCoreMemory, CopiesLittleComparedWithTheProduct) {
   Square square;
   const OutOfCoreTensor<const void> a(&square.args.A), b(&square.args.B);
   const OutOfCoreTensor<void> y(&square.args.Y);

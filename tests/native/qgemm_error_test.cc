@@ -174,9 +174,9 @@ const Case kCases[] = {
      "y_zero_point has type int32; it must be int8 or uint8"},
     {"UnknownTypeOfScale", [](Call& c) { c.b_scale.tensor.dtype = static_cast<DType>(77); }, Code::kDType, "b_scale", "unknown type 77"},
     // One tensor given twice: as y_zero_point it may have either type, as another zero point it may not.
-    {"AZeroPointIsThatOfY", [](Call& c) { c.quantize(), c.args.a_zero_point = &c.y_zero.tensor; }, Code::kDType, "a_zero_point",
+    {"AZeroPointIsYs", [](Call& c) { c.quantize(), c.args.a_zero_point = &c.y_zero.tensor; }, Code::kDType, "a_zero_point",
      "a_zero_point has type int8; it must be uint8"},
-    {"BZeroPointIsThatOfY",
+    {"BZeroPointIsYs",
      [](Call& c) { c.quantize(), c.y_zero.tensor.dtype = c.args.Y.dtype = DType::kUInt8, c.args.b_zero_point = &c.y_zero.tensor; },
      Code::kDType, "b_zero_point", "b_zero_point has type uint8; it must be int8"},
 

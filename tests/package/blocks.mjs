@@ -55,7 +55,7 @@ function checkTable(blocks) {
     if (!existsSync(join(root, file))) refuse(`${file} must run ${place}, but it does not exist`);
     if (!isCode(block)) continue;
     if (!isFragment(block) && !block.code.includes("from 'wgemm"))
-      refuse(`${place} is no program: a comment before it must define what it takes as given`);
+      refuse(`${place} is not a program: a comment before it must define what it takes as given`);
     if (block.after === undefined && printedBy(blocks, i) === undefined)
       refuse(`${place} needs what it prints, in a block after it, or checks in a comment`);
   }

@@ -48,7 +48,7 @@ const bundlers = [
   },
   { name: 'webpack', packages: ['webpack', 'webpack-cli'], leftOut: testedLess },
   { name: 'esbuild', packages: ['esbuild'], from: ownTools },
-  // It needs another plugin for packages like those of tfjs.
+  // It needs another plugin for packages like tfjs.
   {
     ...{ name: 'Rollup', packages: ['rollup', '@rollup/plugin-node-resolve'], withoutTfjs: true },
     leftOut: ['wgemm/inline'],

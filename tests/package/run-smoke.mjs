@@ -1,5 +1,5 @@
-// node run-smoke.mjs ENTRY: the smoke test of an entry of the package that is installed beside this
-// file.
+// node run-smoke.mjs ENTRY: the smoke test of an entry of the package that is installed next to
+// this file.
 import process from 'node:process';
 import { smoke, smokeOfTfjs, smokeOfWorker } from './smoke.mjs';
 

@@ -1,4 +1,4 @@
-// node run-strict.mjs: the fixed problems by the package that is installed beside this file, in
+// node run-strict.mjs: the fixed problems by the package that is installed next to this file, in
 // every build that the runtime has.
 import * as wgemm from 'wgemm';
 import { strict } from './strict.mjs';

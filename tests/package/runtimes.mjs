@@ -253,7 +253,7 @@ async function testVitest(results, project) {
 
 /**
  * workerd compiles nothing from bytes, and its scripts have no address. The program comes from the
- * guide, bundled as its users' tools do: a script, and the compiled module beside it.
+ * guide, bundled as its users' tools do: a script, and the compiled module next to it.
  */
 async function testWorkerd(results) {
   const workerd = join(installed, 'workerd', 'bin', 'workerd');

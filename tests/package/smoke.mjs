@@ -21,7 +21,7 @@ const onnx = Uint8Array.from(
 );
 
 /**
- * Tests the API of `wgemm` and `wgemm/inline`, and that of `wgemm/worker`, whose calls return
+ * Tests the API of `wgemm` and `wgemm/inline`, and of `wgemm/worker`, whose calls return
  * promises instead of values. Tests layers and models if the entry has them.
  */
 export async function smoke(
@@ -136,7 +136,7 @@ export async function smokeOfWorker({ createGemm, GemmError }) {
 }
 
 /**
- * Tests `wgemm/tfjs` on a registry of kernels like that of tfjs, with a backend like its `cpu`:
+ * Tests `wgemm/tfjs` on a registry of kernels like tfjs's, with a backend like its `cpu`:
  * tfjs itself is not installed here.
  */
 export async function smokeOfTfjs({ install }) {

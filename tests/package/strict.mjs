@@ -1,4 +1,4 @@
-// Computes the fixed problems with `determinism: 'strict'`: the results must be those of every
+// Computes the fixed problems with `determinism: 'strict'`: the results must be as in every
 // other engine and of native code. The caller passes the package: it is not imported.
 import { hashes, hashOf, makeProblems, run, threadCounts } from '../js/support/fixed-problems.ts';
 

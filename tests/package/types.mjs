@@ -1,6 +1,6 @@
 // Programs for the TypeScript compilers: what the declarations must accept, infer and refuse.
 
-/** A program for an entry. Awaiting what is no promise is allowed, so one text serves both. */
+/** A program for an entry. Awaiting what is not a promise is allowed, so one text serves both. */
 export const cases = (entry) => `
 import {
   createGemm, type ${entry.endsWith('worker') ? 'Worker' : ''}QGemmInputs as Inputs,
@@ -267,7 +267,7 @@ export async function use(weights: F32, bias: F32, x: F32, is8Bit: boolean): Pro
   const again: Float32Array = deserializeLinear(wg, layer.serialize()).run(x, { out: x }).data;
   const inWorker = await createInWorker(await startWorker(), { weights, as: 'int8' });
   const z: Float32Array = (await inWorker.run(x)).data;
-  // @ts-expect-error: float16 is no type of a layer with input
+  // @ts-expect-error: float16 is not a type of a layer with input
   createLinear(wg, { weights, as: 'float16', input });
   // @ts-expect-error: activation is none
   createLinear(wg, { weights, activation: 'tanh' });

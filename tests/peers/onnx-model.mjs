@@ -27,7 +27,9 @@ const attributeFields = [
   ...['f', 'i', 's', 't', 'g', 'floats', 'ints', 'strings', 'tensors', 'graphs'],
 ];
 
-/** A field of messages: its number and its type. Those of arrays are packed if the name says so. */
+/**
+ * A field of messages: its number and its type. Fields of arrays are packed if the name says so.
+ */
 const messages = {
   ModelProto: {
     irVersion: [1, 'int'],
@@ -177,7 +179,7 @@ export function modelProto({ opsets = { '': 17 }, irVersion = 8, metadata = {}, 
   };
 }
 
-/** The bytes of a model. The parameters are those of modelProto(). */
+/** The bytes of a model. The parameters are as in modelProto(). */
 export const encodeGraph = (model) => encodeProto(modelProto(model));
 
 function graphProto({ name = 'graph', nodes, inputs = [], outputs = [], initializers = [] }) {

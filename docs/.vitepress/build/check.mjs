@@ -75,7 +75,7 @@ export function checkSite(folder) {
         if (ignored) continue;
         if (outside) {
           if (tag !== 'a') wrong(`<${tag}> loads ${outside}`);
-          else if (!/^https?:/.test(outside)) wrong(`the link to ${outside} is no address`);
+          else if (!/^https?:/.test(outside)) wrong(`the link to ${outside} is not an address`);
         } else if (file === undefined) wrong(`a link leads to ${path}, which is not there`);
         else if (tag === 'a') {
           if (file !== name) reached.add(file);

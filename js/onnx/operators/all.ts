@@ -1,4 +1,4 @@
-/** All operators that are no products. */
+/** All operators that are not products. */
 import { addElementwise } from './elementwise.js';
 import { addNormalize } from './normalize.js';
 import { operators } from './operator.js';

@@ -158,7 +158,7 @@ export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
   new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
 
-/** @internal Elements for computing: those of 16 bits as a new array of float32. */
+/** @internal Elements for computing: elements of 16 bits as a new array of float32. */
 export function widened({ dtype, data }: Value): Numbers {
   const half = halfOf(dtype);
   if (!half) return data as Numbers;
@@ -170,8 +170,8 @@ export function widened({ dtype, data }: Value): Numbers {
 }
 
 /**
- * @internal Makes a result by a function that writes its elements from those of inputs. Elements of
- * 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
+ * @internal Makes a result by a function that writes its elements from the elements of inputs.
+ * Elements of 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
  */
 export function computed(
   make: Make,
@@ -259,7 +259,7 @@ export function wordsOf(data: DataArray): [words: Int32Array, perElement: number
   return [words as Int32Array, bytes / Words.BYTES_PER_ELEMENT];
 }
 
-/** @internal Strides in words, of elements of `count` words. The last axis is that of words. */
+/** @internal Strides in words, of elements of `count` words. The last axis counts words. */
 export const inWords = (strides: readonly number[], count: number): number[] => [
   ...strides.map((stride) => stride * count),
   1,

@@ -260,7 +260,7 @@ export function addElementwise(): void {
         const bound = bounds[i];
         if (!bound) return absent;
         const { length, 0: value } = widened(bound);
-        if (length === 1) return value === value ? value : absent; // NaN is no bound
+        if (length === 1) return value === value ? value : absent; // NaN is not a bound
         return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
       });
       return clipped(x as Value, make, least as number, most as number);

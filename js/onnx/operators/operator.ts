@@ -24,7 +24,7 @@ export function keyOf({ op, domain }: OnnxNode): string {
   return domain === '' ? op : `${domain}.${op}`;
 }
 
-/** @internal The name of a node; if it has none, that of its first output. */
+/** @internal The name of a node; if it has none, the name of its first output. */
 export const nameOf = (node: OnnxNode): string =>
   node.name || (node.outputs.find((output) => output !== '') ?? '');
 

@@ -49,7 +49,7 @@ function scaled(
   const own = contiguousStrides(shape);
   let strides = shape.map(() => 0);
   let axis = 0;
-  let next = 0; // from the scale of a block to that of the next one
+  let next = 0; // from the scale of a block to the scale of the next one
   if (block > 0 || sizeOf(from) !== 1) {
     axis = axisOf(given, shape.length);
     const size = shape[axis] as number;

@@ -117,7 +117,7 @@ export function addShapes(): void {
     const given = attributes.ints('perm', undefined);
     // Products that take a transposed operand only check its rank.
     if (given && (given.length > 64 || given.some((_, axis) => !given.includes(axis))))
-      throw invalid(node, 'has a perm that is no permutation of at most 64 axes');
+      throw invalid(node, 'has a perm that is not a permutation of at most 64 axes');
     return ([data], make) => {
       const { shape } = data as Value;
       const perm = given ?? [...shape.keys()].reverse();

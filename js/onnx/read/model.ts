@@ -4,8 +4,8 @@ import type { OnnxDType } from './value.js';
 
 /**
  * A type that ONNX has and wgemm has not. Elements of these types are not read. `'none'`: the model
- * states no type. `'other'`: the type is newer than this library, or the value is no dense tensor,
- * such as a sequence.
+ * states no type. `'other'`: the type is newer than this library, or the value is not a dense
+ * tensor, such as a sequence.
  *
  * @category Models
  */
@@ -106,7 +106,7 @@ export interface OnnxNode {
   readonly name: string;
   /** The operator, such as `'MatMul'`. */
   readonly op: string;
-  /** The domain of the operator: '' for those of ONNX itself, which is also `'ai.onnx'`. */
+  /** The domain of the operator: '' for operators of ONNX itself, which is also `'ai.onnx'`. */
   readonly domain: string;
   /** The names of the inputs, in the order of the operator. '' stands for an absent one. */
   readonly inputs: readonly string[];
@@ -151,7 +151,7 @@ export interface OnnxModel {
     /** Its version, or ''. */
     readonly version: string;
   };
-  /** The version of each set of operators, by its domain: '' for that of ONNX itself. */
+  /** The version of each set of operators, by its domain: '' for the operators of ONNX itself. */
   readonly opsets: ReadonlyMap<string, number>;
   /** The graph. */
   readonly graph: OnnxGraph;

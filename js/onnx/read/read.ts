@@ -55,7 +55,7 @@ const formats: readonly Format[] = [
  */
 export interface ReadOptions {
   /**
-   * Returns bytes that the model keeps outside of it, such as those of a file beside it. It is
+   * Returns bytes that the model keeps outside of it, such as the bytes of a file next to it. It is
    * called for one tensor after the other. Default: a model with external data is refused.
    * @param part what to return
    */

@@ -152,7 +152,7 @@ function readTyped(
       const element = isBig ? BigInt(value) : value;
       stored[found] = element;
       if (wanted === int32s || dtype === 'uint32') {
-        if (stored[found] !== element) throw invalid(`has element ${value}, which is no ${dtype}`);
+        if (stored[found] !== element) throw invalid(`has element ${value}, which is not ${dtype}`);
         if (dtype === 'bool') stored[found] = value === 0 ? 0 : 1;
       }
     }

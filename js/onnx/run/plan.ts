@@ -15,7 +15,7 @@ import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.j
 export type Link = {
   readonly checked: CheckedNode;
   readonly input: string;
-  /** The types of its constants, which must be that of the product. */
+  /** The types of its constants, which must be the type of the product. */
   readonly dtypes: readonly OnnxDType[];
 } & (
   | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
@@ -27,7 +27,7 @@ export type Link = {
 /** @internal */
 export interface PlannedStep {
   readonly checked: CheckedNode;
-  /** The names of the inputs. Those of operands that are views are of what they are views of. */
+  /** The names of the inputs. For a view, the name of the tensor it views. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   /** What follows a product, in order. */
@@ -44,12 +44,13 @@ export interface Plan {
 }
 
 /**
- * A constant that is folded may have this many bytes, or `timesLarger` times those of its inputs.
+ * A constant that is folded may have this many bytes, or `timesLarger` times the bytes of its
+ * inputs.
  */
 const fewBytes = 2 ** 16;
 const timesLarger = 8;
 
-/** The most bytes of all that are folded, beyond those of the constants of the model. */
+/** The most bytes of all that are folded, beyond the constants of the model. */
 const mostFolded = 2 ** 26;
 
 /** @internal @param isHere whether a product can write a result with strides */
@@ -133,8 +134,8 @@ function joinGelu(
     const list = takers.get(name) ?? [];
     return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
   };
-  /** What the node takes beside a scalar of that value, if this is its operator. */
-  const besideScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
+  /** What the node takes next to a scalar of that value, if this is its operator. */
+  const nextToScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
     if (!checked || keyOf(checked.node) !== op) return undefined;
     const { inputs } = checked.node;
     const index = inputs.findIndex((name, i) => {
@@ -147,16 +148,16 @@ function joinGelu(
   const replaced = new Map<CheckedNode, CheckedNode[]>();
   for (const erf of erfs) {
     const scaled = makers.get(erf.node.inputs[0] as string);
-    const x = besideScalar('Div', Math.SQRT2, scaled) ?? besideScalar('Mul', Math.SQRT1_2, scaled);
+    const x = nextToScalar('Div', Math.SQRT2, scaled) ?? nextToScalar('Mul', Math.SQRT1_2, scaled);
     const sum = onlyTaker(erf);
     const product = onlyTaker(sum);
     if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
-    if (besideScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
+    if (nextToScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
     const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
     const isHalved = other !== x;
     const half = isHalved ? makers.get(other) : onlyTaker(product);
     const [last, halved] = isHalved ? [product, x] : [half, outputOf(product)];
-    if (!half || !last || besideScalar('Mul', 0.5, half) !== halved) continue;
+    if (!half || !last || nextToScalar('Mul', 0.5, half) !== halved) continue;
     if (isHalved && onlyTaker(half) !== product) continue;
     const node = { ...erf.node, inputs: [x], outputs: last.node.outputs };
     for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);

@@ -62,7 +62,7 @@ export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
  * @category Models
  */
 export interface ModelTensor<A extends DataArray = DataArray> {
-  /** The elements. Those of `'bool'` are 0 and 1 in a Uint8Array. */
+  /** The elements. For `'bool'`, 0 and 1 in a Uint8Array. */
   readonly data: A;
   /** The size of each axis, in elements. */
   readonly shape: readonly number[];
@@ -86,7 +86,7 @@ export interface ModelResult extends ModelTensor {
  * @category Models
  */
 export interface ModelProduct {
-  /** The name of the node, or that of its output if the node has none. */
+  /** The name of the node, or the name of its output if the node has none. */
   readonly node: string;
   /** The operator, such as `'MatMul'`. */
   readonly op: string;
@@ -857,7 +857,7 @@ class LoadedModel implements Model {
       const shape = (own ??
         info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
         []) as readonly number[];
-      // What is no shape is refused as that of a feed.
+      // A wrong shape is refused as the shape of a feed.
       const size = sizeOf(sizesIn(shape) ?? []);
       feeds[info.name] = { data: newArray(info.dtype as OnnxDType, size, op), shape };
     }

@@ -483,7 +483,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     const options: WorkerCreateOptions = { worker: () => new Worker('', { type: 'module' }) };
 
     const here = await createHere();
-    // @ts-expect-error: weights of an instance that is no worker
+    // @ts-expect-error: weights of an instance that is not a worker
     wg.gemm(a, here.pack(b, { op: 'gemm' }));
     // @ts-expect-error: a tensor of a worker
     here.gemm(heap, b);
@@ -499,7 +499,7 @@ it('the types of wgemm/worker infer what a call gives, with ES2020 and the DOM a
     wg.gemm(a, b, null, { transa: true });
     // @ts-expect-error: not a boolean
     wg.gemm(a, b, null, { transfer: 1 });
-    // @ts-expect-error: the controller is no signal
+    // @ts-expect-error: the controller is not a signal
     wg.gemm(a, b, null, { signal: new AbortController() });
     // @ts-expect-error: an array is not a tensor
     wg.gemm(new Float32Array(4), b);
@@ -638,7 +638,7 @@ it('the types of the integer products infer what a call gives, and refuse other 
     wg.matmulInteger(a, b, { aZeroPoint: one });
     // @ts-expect-error: scales are float32
     wg.dynamicQuantizeMatmul(f, b, { bScale: new Float64Array(1) });
-    // @ts-expect-error: a bias is no number
+    // @ts-expect-error: a bias is not a number
     wg.dynamicQuantizeMatmul(f, b, { bScale: 1, bias: 1 });
     // @ts-expect-error: scales of one type
     wg.matmulIntegerToFloat(a, b, { aScale: half, bScale: one });
@@ -692,11 +692,11 @@ it('the types of matmulNBits', () => {
     wg.matmulNBits({ data: new Float64Array(32), shape: [1, 32] }, weights);
     // @ts-expect-error: scales have the type of a
     wg.matmulNBits(a, halves);
-    // @ts-expect-error: a tensor is no weights
+    // @ts-expect-error: a tensor is not weights
     wg.matmulNBits(a, a);
     // @ts-expect-error: k is needed
     wg.matmulNBits(a, { data: codes, scales, n: 1, blockSize: 32 });
-    // @ts-expect-error: a bias is no number
+    // @ts-expect-error: a bias is not a number
     wg.matmulNBits(a, weights, { bias: 1 });
     // @ts-expect-error: of the type of a
     wg.matmulNBits(a, weights, { out: half });

@@ -109,7 +109,7 @@ describe('a tensor', () => {
 });
 
 describe('packed weights', () => {
-  it.each(['HeapTensor', 'WorkerTensor'])('beside a %s show what they are for', async (kind) => {
+  it.each(['HeapTensor', 'WorkerTensor'])('next to a %s show what they are for', async (kind) => {
     const wg = kind === 'HeapTensor' ? here : inWorker;
     const name = kind === 'HeapTensor' ? 'PackedWeights' : 'WorkerWeights';
     const eight = { data: new Int8Array(6), shape: [3, 2] };

@@ -47,7 +47,7 @@ function operands() {
 type Operands = ReturnType<typeof operands>;
 
 /**
- * The arguments of a call to gemm, of any type, as JavaScript may pass them. Absent: those of
+ * The arguments of a call to gemm, of any type, as JavaScript may pass them. Absent: the arguments of
  * `operands()`.
  */
 interface Call {
@@ -134,7 +134,7 @@ const optionsAreFourth = (name: string): Wanted => ({
   says: [`C is an object with ${name}; options come fourth: gemm(a, b, null, { ${name} })`],
 });
 
-refuses('refuses an operand that is no tensor:', {
+refuses('refuses an operand that is not a tensor:', {
   'A is null': [
     () => ({ a: null }),
     { code: 'ARGUMENT', argument: 'A', says: ['is null', '{ data, shape }'] },
@@ -350,7 +350,7 @@ refuses('refuses types that do not agree:', {
     () => ({ options: { out: int32([2, 2], 1, 2, 3, 4) } }),
     { code: 'DTYPE', argument: 'out', says: ['int32', 'float32', 'the same'] },
   ],
-  'dtype is not that of the array': [
+  'dtype is not the type of the array': [
     (o) => ({ a: { ...o.a, dtype: 'int32' } }),
     { code: 'DTYPE', argument: 'A', says: ['"int32"', 'Float32Array', 'float32'] },
   ],
@@ -490,11 +490,11 @@ refuses('refuses a shape:', {
     () => ({ b: { data: data(12), shape: [3, 4] }, options: { transB: true } }),
     { code: 'SHAPE', argument: 'B', says: ['(transposed)', 'unset transB if B is (K, N)'] },
   ],
-  'whose K is not that of A': [
+  'whose K is not the K of A': [
     () => ({ b: { data: data(4), shape: [2, 2] } }),
     { code: 'SHAPE', argument: 'B', says: ['[2, 3]', '[2, 2]', 'K is 3 in A and 2 in B'] },
   ],
-  'whose K is not that of A, transposed': [
+  'whose K is not the K of A, transposed': [
     (o) => ({ b: o.a, options: { transA: true, transB: true } }),
     { code: 'SHAPE', argument: 'B', says: ['transposed', 'K is 2 in A and 3 in B'] },
   ],
@@ -623,7 +623,7 @@ refuses('refuses what other libraries say of an array:', {
     (o) => ({ a: new View(o.a.data, [2, 3]) }),
     layout('A', 'begin 1'),
   ],
-  'a stride that is not that of the strides': [
+  'a stride that is not among the strides': [
     (o) => ({ a: { ...o.a, strides: [1, 2], stride: [3, 1] } }),
     layout('A', 'stride [3, 1]'),
   ],
@@ -976,15 +976,15 @@ for (const dtype of integerTypes) {
 }
 for (const dtype of ['int64', 'uint64'] as const) {
   refuses(`refuses with ${dtype}`, {
-    'a fraction as alpha beside a bigint': [
+    'a fraction as alpha next to a bigint': [
       integerCall(dtype, { alpha: 0.5, beta: 1n }),
       factor('alpha', 'fraction', 'beta', 'whole'),
     ],
-    'a fraction as beta beside a bigint': [
+    'a fraction as beta next to a bigint': [
       integerCall(dtype, { alpha: 1n, beta: 0.5 }),
       factor('beta', 'fraction', 'alpha', 'whole'),
     ],
-    'NaN beside a bigint': [
+    'NaN next to a bigint': [
       integerCall(dtype, { alpha: NaN, beta: 1n }),
       factor('alpha', 'NaN', 'finite'),
     ],
@@ -1296,7 +1296,7 @@ describe('refuses a detached array', () => {
 });
 
 describe('when a getter among the arguments calls back', () => {
-  it('the number that is C stays that of its call', () => {
+  it('the number that is C stays as in its call', () => {
     const one = float32([1, 1], 1);
     const options = {
       get alpha() {

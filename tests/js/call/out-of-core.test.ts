@@ -143,7 +143,7 @@ describe('a product larger than maxMemory', () => {
     );
   });
 
-  it.each(['bfloat16', 'float16'] as const)('takes packed weights of %s beside float32', (as) => {
+  it.each(['bfloat16', 'float16'] as const)('takes packed weights of %s next to float32', (as) => {
     const [a, b] = [floats([2500, 600]), floats([600, 300])];
     expectSame((wg) => {
       using packed = wg.pack(b, { op: 'matmul', as });
@@ -262,7 +262,7 @@ describe('a product larger than maxMemory', () => {
   });
 });
 
-it('a product whose copies fit, and not its scratch beside them, goes through all the same', async () => {
+it('a product whose copies fit, and not its scratch next to them, goes through all the same', async () => {
   const sizes = Array.from({ length: 18 }, (_, i) => 360 + 5 * i); // three of 360 and of 445 take 1.6 and 2.4 MB
   let count = 0;
   for (const size of sizes) {

@@ -466,7 +466,7 @@ describe('conversions', () => {
     expect(new Uint16Array(y.data.buffer)[0x3c01]).toBe(toBits(other, fromBits(dtype, 0x3c01)));
   });
 
-  it('of bigints to floats are those of the nearest float64', () => {
+  it('of bigints to floats are the nearest float64', () => {
     const big = fc.bigInt({ min: -(2n ** 1100n), max: 2n ** 1100n });
     const near = fc.record({ e: fc.nat(130), low: fc.bigInt({ min: -3n, max: 3n }) });
     const tie = near.map(({ e, low }) => (2n ** 24n + 1n) * 2n ** BigInt(e) + low);
@@ -833,7 +833,7 @@ it('types follow from dtype or the array', () => {
   expectTypeOf(toNested(big)).toEqualTypeOf<bigint[][]>();
 });
 
-it('huge axes beside a size of 0 end at once', () => {
+it('huge axes next to a size of 0 end at once', () => {
   const shape = [2 ** 50, 0];
   expect(tensor({ data: new Float32Array(0), shape }, { dtype: 'float64' }).shape).toEqual(shape);
   expect(tensor({ data: [], shape } as never).data).toEqual(new Float32Array(0));

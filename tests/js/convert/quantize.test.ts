@@ -1004,7 +1004,7 @@ refuses('quantizeBias', {
     'NaN',
     '[1]',
   ],
-  'columns that are not those of bScale': [
+  'columns that are not the columns of bScale': [
     b([2], { bScale: new Float32Array(3).fill(1) }, 1, 1),
     ShapeError,
     'bias',

@@ -156,7 +156,7 @@ describe('results', () => {
   );
 
   it.each(threadCounts.filter((count) => count === 1 || hasThreads))(
-    'are, with strict, those of every other engine; threads: %i',
+    'are, with strict, as in every other engine; threads: %i',
     async (threads) => {
       for (const { build } of instances) {
         const wg = await createGemm({ simd: build, determinism: 'strict', threads });

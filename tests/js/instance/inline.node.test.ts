@@ -20,7 +20,7 @@ async function run(program: string): Promise<string> {
   return stdout;
 }
 
-it('wgemm/inline works without fetch, and without files beside it', async () => {
+it('wgemm/inline works without fetch, and without files next to it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'wgemm-'));
   try {
     const file = join(folder, 'inline.mjs');

@@ -46,7 +46,7 @@ describe('arrays of 8 GB and more', () => {
     expect(wg.memory().inUse).toBe(0);
   });
 
-  it('are no weights, which must be in memory', async () => {
+  it('are not weights, which must be in memory', async () => {
     if (!(array instanceof Float32Array)) {
       expect(array).toBeInstanceOf(RangeError);
       return;
@@ -72,7 +72,7 @@ describe('the block of arguments', () => {
     allocate(bytes: number): number;
     errorMessage(): number;
     compute(operation: number, end: number): number;
-    explain(operation: number, beside: number): number;
+    explain(operation: number, reserved: number): number;
     pack(): number;
   }
   const load = async () => {

@@ -125,7 +125,7 @@ describe('memory()', () => {
     wg.dispose();
   });
 
-  it('is no more than maxMemory, though each tensor is larger than the one before', async () => {
+  it('is at most maxMemory, though each tensor is larger than the one before', async () => {
     using wg = await createGemm({ maxMemory: 64_000_000 });
     for (let size = 10_000_000; size <= 60_000_000; size += 10_000_000)
       wg.alloc('uint8', [size]).dispose();

@@ -196,7 +196,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     );
   });
 
-  it('come and go, in instances beside each other', async () => {
+  it('come and go, in instances next to each other', async () => {
     const data = new Random(1).tensor('float32', [100, 128]);
     const square = new Random(2).tensor('float32', [128, 128]);
     const wanted = (await create({})).gemm(data, square).data;
@@ -238,12 +238,12 @@ describe.skipIf(!hasThreads)('threads', () => {
     expect(asked).toEqual(['wgemm-simd128-mt.wasm', 'wgemm-thread.js']);
     expect(wg.info).toMatchObject({ threads: 2, build: 'simd128' });
     const wasm = new URL(import.meta.resolve(`${files}simd128-mt.wasm`));
-    const beside = await create({
+    const second = await create({
       threads: 2,
       simd: 'simd128',
       assets: (file: string) => (file.endsWith('.wasm') ? wasm : undefined),
     });
-    expect(beside.info.threads).toBe(2);
+    expect(second.info.threads).toBe(2);
     const bytes = await notCreated({
       threads: 2,
       simd: 'simd128',

@@ -63,7 +63,7 @@ it('takes static quantization, and quantized weights', async () => {
   layer.dispose();
 });
 
-it('errors are those of a layer here, also after dispose()', async () => {
+it('errors are the errors of a layer here, also after dispose()', async () => {
   const weights = floats(3, 4);
   for (const options of [
     {},

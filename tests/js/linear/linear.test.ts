@@ -1,5 +1,5 @@
 /**
- * Layers: their results, which are those of `matmul` and of `quantize`, `quantizeBias` and `qgemm`
+ * Layers: their results, which are the results of `matmul` and of `quantize`, `quantizeBias` and `qgemm`
  * to the bit; what they refuse; their memory; and their bytes.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -930,7 +930,7 @@ describe('bytes', () => {
     refuse(join(Uint8Array.of(1, 2, 3)), 'bytes; expected at least');
   });
 
-  it.each([null, 3, 'text', [1], new Float32Array(1), {}])('%j is no bytes', (value) => {
+  it.each([null, 3, 'text', [1], new Float32Array(1), {}])('%j is not bytes', (value) => {
     expectError(
       thrown(() => deserializeLinear(wg, value as never)),
       { code: 'ARGUMENT', op: 'deserializeLinear', argument: 'bytes', says: ['Uint8Array'] },
@@ -938,7 +938,7 @@ describe('bytes', () => {
   });
 });
 
-describe('a column whose weights are small beside its bias', () => {
+describe('a column whose weights are small next to its bias', () => {
   const floats = (...values: number[]) => Float32Array.from(values);
   const run = (weights: number[], bias: number[], x: number[], options = {}) => {
     const [k, n] = [x.length, bias.length];
@@ -974,7 +974,7 @@ describe('a column whose weights are small beside its bias', () => {
   );
 });
 
-it('huge axes beside a size of 0, and too many elements, end at once', () => {
+it('huge axes next to a size of 0, and too many elements, end at once', () => {
   using layer = createLinear(wg, {
     weights: { data: new Float32Array(6), shape: [3, 2] },
     as: 'int8',

@@ -57,7 +57,7 @@ it('prints the products', async () => {
   expect(said).toMatch(/^1 product: [\d.e-]+ ms \(\d+% of the run\); the run: [\d.e-]+ ms$/m);
 });
 
-it('prints what one call computes for several nodes, and results that are no products', async () => {
+it('prints what one call computes for several nodes, and results that are not products', async () => {
   const addend = { name: 'b', dtype: 'float32', shape: [3], data: Float32Array.of(1, 2, 3) };
   await save('fused.onnx', {
     ...dense,
@@ -105,7 +105,7 @@ it('takes the sizes of dynamic dimensions, and threads', async () => {
   expect(said).toContain('[7, 4] x [4, 3] = [7, 3]');
 });
 
-it('reads files beside the model, and no others', async () => {
+it('reads files next to the model, and no others', async () => {
   const external = { location: 'weights.bin', offset: 8 };
   const initializers = [{ name: 'w', dtype: 'float32', shape: [4, 3], external }];
   const path = await save('far.onnx', { ...dense, initializers });
@@ -118,7 +118,7 @@ it('reads files beside the model, and no others', async () => {
   expect(await run('null.onnx')).toEqual({
     code: 1,
     said: '',
-    failed: 'wgemm: "a\\u0000b", beside the model, cannot be opened: ERR_INVALID_ARG_VALUE\n',
+    failed: 'wgemm: "a\\u0000b", next to the model, cannot be opened: ERR_INVALID_ARG_VALUE\n',
   });
   const bytes = new Uint8Array(56);
   await writeFile(join(folder, 'weights.bin'), bytes.subarray(1));

@@ -511,7 +511,7 @@ describe('Gelu that is written out', () => {
     expect(results.y?.shape).toEqual([30, 20]);
   });
 
-  it('refuses another type than that of its constants', async () => {
+  it('refuses another type than its constants have', async () => {
     const bytes = encodeGraph(specOf(forms[0] as NodeSpec[], constants, 'float64'));
     const model = await loadModel(bytes, { wg });
     const wrong = { data: Float64Array.of(1), shape: [1, 1] };
@@ -576,7 +576,7 @@ describe('memory', () => {
     model.dispose();
   });
 
-  it('is that of one run, after 100 runs and other shapes', async () => {
+  it('is as after one run, after 100 runs and other shapes', async () => {
     const before = wg.memory().inUse;
     const model = await loadModel(encoderBlock({ heads: 4, size: 64, hidden: 128 }), { wg });
     const shapes = [
@@ -1122,7 +1122,7 @@ describe('a model is refused', () => {
       expect(Object.isFrozen(part)).toBe(true);
   });
 
-  it('with an instance that is none, or options beside one', async () => {
+  it('with an instance that is none, or options next to one', async () => {
     const bytes = mlp();
     const wrong = await rejected(loadModel(bytes, { wg: createGemm() as never }));
     expectError(wrong, {

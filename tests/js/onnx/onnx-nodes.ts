@@ -1,4 +1,4 @@
-/** Models of one node: ours, and those of ONNX Runtime Web. */
+/** Models of one node: ours, and ONNX Runtime Web's. */
 import type { DataArray, Gemm } from 'wgemm';
 import { loadModel, type ModelResult, type OnnxDType } from 'wgemm/onnx';
 import { type AttributeSpec, encodeGraph } from '../../peers/onnx-model.mjs';

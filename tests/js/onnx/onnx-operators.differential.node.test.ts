@@ -1,5 +1,5 @@
 /**
- * Operators of models, on seeded random inputs and several opsets, beside ONNX Runtime Web: bit for
+ * Operators of models, on seeded random inputs and several opsets, next to ONNX Runtime Web: bit for
  * bit if the operator is exact, and within a bound otherwise.
  */
 import { expect, it } from 'vitest';

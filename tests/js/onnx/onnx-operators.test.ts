@@ -712,7 +712,7 @@ describe('refuses', () => {
       'shape is [-1, -1]',
     ],
     [
-      'an open size beside 0',
+      'an open size next to 0',
       { op: 'Reshape', inputs: [x([], [0]), ints([0, -1])] },
       ShapeError,
       'shape is [0, -1]',
@@ -860,7 +860,7 @@ describe('refuses', () => {
       'scale has shape [3]',
     ],
     [
-      'bounds that are no scalars',
+      'bounds that are not scalars',
       { op: 'Clip', inputs: [x([1]), x([1, 2])] },
       ShapeError,
       'min has 2 elements',

@@ -51,7 +51,7 @@ let wg: Gemm;
 beforeAll(async () => (wg = await createGemm()));
 afterAll(() => wg.dispose());
 
-it('gradients are those of finite differences, in float64', () => {
+it('gradients equal finite differences, in float64', () => {
   const batch = 2;
   const trainer = createTrainer(wg, randomModel(), { batch, dtype: 'float64' });
   const tokens = randomTokens(batch * sizes.context);

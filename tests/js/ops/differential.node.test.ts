@@ -181,7 +181,7 @@ describe.each(dtypes)('%s', (dtype) => {
         for (const used of [a, b, c, options.out]) if (used && 'dispose' in used) used.dispose();
       }
     }
-    // All problems, except those of opsets 1 and 6.
+    // All problems, except problems of opsets 1 and 6.
     expect(runs, 'problems that the runtime has computed').toBeGreaterThanOrEqual(inOrt ? 35 : 0);
   });
 });

@@ -277,7 +277,7 @@ describe.each(operations)('%s', (op) => {
   }
 });
 
-it('sums wrap as those of the runtime', async () => {
+it('sums wrap as in the runtime', async () => {
   const random = new Random(300);
   const op = 'matmulInteger';
   for (const types of typePairs) {

@@ -199,7 +199,7 @@ const hasScaleOfA: Test = (op) => !isInteger(op) && !isDynamic(op);
 const mayBeHalf = hasScaleOfA;
 const toFloat = 'matmulIntegerToFloat';
 
-refuses('refuses an operand that is no tensor:', {
+refuses('refuses an operand that is not a tensor:', {
   'A is a number': ['all', { a: 5 }, 'ARGUMENT', 'A', 'is 5', '{ data, shape }'],
   'A is undefined': ['all', { a: undefined }, 'ARGUMENT', 'A', 'is undefined', 'tensor'],
   'A is a bare array': [
@@ -381,7 +381,7 @@ refuses('refuses types:', {
     eight,
   ],
   'bias int32': [hasBias, { bias: int32([2], 1, 2) }, 'DTYPE', 'bias', 'int32', 'float32'],
-  'bias float16 beside float32 scales': [
+  'bias float16 next to float32 scales': [
     hasBias,
     { bias: half([2], 1, 2) },
     'DTYPE',
@@ -389,7 +389,7 @@ refuses('refuses types:', {
     'float16',
     'float32',
   ],
-  'bias float32 beside float16 scales': [
+  'bias float32 next to float16 scales': [
     toFloat,
     { aScale: half([], 1), bScale: half([], 1), out: undefined },
     'DTYPE',
@@ -414,7 +414,7 @@ refuses('refuses types:', {
     'int8',
     'the type of yZeroPoint',
   ],
-  'out float32 beside float16 scales': [
+  'out float32 next to float16 scales': [
     toFloat,
     { aScale: half([], 1), bScale: half([], 1), bias: null },
     'DTYPE',
@@ -574,7 +574,7 @@ refuses('refuses shapes:', {
     '2 columns',
     columnsRule,
   ],
-  'bZeroPoint [N] beside batch axes': [
+  'bZeroPoint [N] next to batch axes': [
     'all',
     (o) => ({
       b: int8([1, 3, 2], 1, 2, 3, 4, 5, 6),
@@ -595,7 +595,7 @@ refuses('refuses shapes:', {
     '2 columns',
     columnsRule,
   ],
-  'bScale beside a vector': [
+  'bScale next to a vector': [
     not(isInteger),
     (o) => ({
       b: int8([3], 1, 2, 3),
@@ -883,7 +883,7 @@ refuses('refuses the option', {
     'a boolean or a number',
   ],
   'transB: NaN': ['all', { transB: NaN }, 'ARGUMENT', 'transB', 'NaN', 'a boolean or a number'],
-  'transB beside packed weights': [
+  'transB next to packed weights': [
     'all',
     () => ({ b: weights, transB: true }),
     'ARGUMENT',

@@ -136,7 +136,7 @@ const hasRows = (op: Operation) => op === 'matmulInteger' || op === 'qlinearMatm
 const hasBias = (op: Operation) => op === 'dynamicQuantizeMatmul' || op === 'matmulIntegerToFloat';
 const takesHalf = (op: Operation) => op === 'qlinearMatmul' || op === 'matmulIntegerToFloat';
 
-/** Batch axes of A and of B, and those of Y. */
+/** Batch axes of A, of B, and of Y. */
 const batches = [
   [[], [], []],
   [[3], [], [3]],
@@ -411,7 +411,7 @@ const faults: Record<string, Fault> = {
     argument: 'B',
     unless: (_, isPacked) => isPacked,
   },
-  'transB beside packed weights': {
+  'transB next to packed weights': {
     spoil: ({ options }) => (options.transB = 1),
     code: 'ARGUMENT',
     argument: 'transB',
@@ -594,7 +594,7 @@ it('is right for random shapes, layouts and options, and refuses what is wrong i
   expect(right).toBeGreaterThan(runs(1000));
 }, 120_000);
 
-// Arguments of every kind: those of a valid call with some replaced, so that a call fails late, or
+// Arguments of every kind: arguments of a valid call with some replaced, so that a call fails late, or
 // succeeds.
 const replacement = fc.record({
   argument: fc.constantFrom(

@@ -165,7 +165,7 @@ function refuses(what: string, cases: Record<string, Case>): void {
 }
 
 const allowed = '{ data, scales, k, n, blockSize }';
-refuses('refuses what is no operand:', {
+refuses('refuses what is not an operand:', {
   'A is a number': [{ a: 5 }, 'ARGUMENT', 'A', 'is 5', '{ data, shape }'],
   'A is a bare array': [{ a: new Float32Array(20) }, 'DTYPE', 'A', 'without a shape'],
   'weights are absent': [{ weights: undefined }, 'ARGUMENT', 'weights', 'is undefined', allowed],
@@ -211,7 +211,7 @@ refuses('refuses properties:', {
   ],
   gIdx: [{ w: { gIdx: int32([20]) } }, 'ARGUMENT', 'gIdx', 'deprecated', 'reorder K', 'dequantize'],
   'an unknown option': [{ o: { transB: true } }, 'ARGUMENT', 'transB', 'accuracyLevel'],
-  'options that are no object': [{ options: 5 }, 'ARGUMENT', 'options', 'is 5', 'object'],
+  'options that are not object': [{ options: 5 }, 'ARGUMENT', 'options', 'is 5', 'object'],
   activation: [{ o: { activation: 'elu' } }, 'ARGUMENT', 'activation', '"elu"', 'relu6'],
   'bounds in the wrong order': [{ o: { activation: [2, 1] } }, 'ARGUMENT', 'activation'],
 });
@@ -249,7 +249,7 @@ const threeFloats = 'float32, float16 or bfloat16';
 refuses('refuses types:', {
   'A float64': [{ a: tensor('float64', [1, 20], Array(20).fill(1)) }, 'DTYPE', 'A', threeFloats],
   'A uint8': [{ a: uint8([1, 20]) }, 'DTYPE', 'A', 'uint8', threeFloats],
-  'A float16 beside float32 scales': [
+  'A float16 next to float32 scales': [
     { a: half([3, 20]), options: undefined },
     'DTYPE',
     'scales',
@@ -277,7 +277,7 @@ refuses('refuses types:', {
     'int8',
     'uint8, or float32',
   ],
-  'zero points float16 beside float32 scales': [
+  'zero points float16 next to float32 scales': [
     { w: { zeroPoints: half([2, 2]) } },
     'DTYPE',
     'zeroPoints',

@@ -1,7 +1,7 @@
 /**
  * Seeded random problems of MatMul, computed by the library, by the reference, and by ONNX Runtime
  * Web if it has a kernel. Both must be as near to the reference as rounding allows. The library
- * computes each problem with its weights as they are. If they are no vector, it also computes it
+ * computes each problem with its weights as they are. If they are not vector, it also computes it
  * with the weights packed, with their batch axes.
  *
  * The runtime's MatMul has no transposes, so it gets transposed data. It has no bias and no bfloat16.

@@ -914,7 +914,7 @@ function operands() {
 type Operands = ReturnType<typeof operands>;
 
 /**
- * The arguments of a call, of any type, as JavaScript may pass them. Absent: those of `operands()`.
+ * The arguments of a call, of any type, as JavaScript may pass them. Absent: the result of `operands()`.
  */
 interface Call {
   src?: unknown;
@@ -989,7 +989,7 @@ const dtypeError = (argument: string, ...says: string[]): Wanted => ({
   argument,
   says,
 });
-/** Operands of int32, in place of those of `operands()`. */
+/** Operands of int32, in place of `operands()`. */
 const integers = () => ({
   src: tensor('int32', [2], [1, 2]),
   weights: tensor('int32', [2], [3, 4]),
@@ -997,7 +997,7 @@ const integers = () => ({
 });
 const noOut = { options: { out: undefined } };
 
-refuses('refuses an operand that is no tensor:', {
+refuses('refuses an operand that is not a tensor:', {
   'src is null': [() => ({ src: null }), argument('src', 'is null', '{ data, shape }')],
   'src is a number': [() => ({ src: 5 }), argument('src', 'is 5', 'tensor')],
   'weights are a string': [() => ({ weights: 'w' }), argument('weights', '"w"', 'tensor')],
@@ -1132,7 +1132,7 @@ it.each(dtypes)('%s refuses weights, bias and out of every other type', (dtype) 
 });
 
 refuses('refuses a shape', {
-  'of src that is no array': [
+  'of src that is not an array': [
     (o) => ({ src: { ...o.src, shape: 24 } }),
     shape('src', 'shape 24', 'an array'),
   ],
@@ -1164,7 +1164,7 @@ refuses('refuses a shape', {
     () => ({ options: { transposeB: true } }),
     shape('weights', 'weights (transposed)', 'K is 4 in src and 5 in weights'),
   ],
-  'whose K differs from that of a vector': [
+  'whose K differs from the K of a vector': [
     () => ({ src: ofShape(5), options: { transposeA: true } }),
     shape('weights', 'src has shape [5]', 'K is 5 in src and 4 in weights'),
   ],
@@ -1455,7 +1455,7 @@ describe('refuses what is disposed, detached or of another instance:', () => {
 describe('when a getter among the arguments calls back', () => {
   const { src, weights } = operands();
 
-  it('the number that is bias stays that of its call', () => {
+  it('the number that is bias stays as in its call', () => {
     const one = float32([1], 1);
     const options = {
       get transposeA() {
@@ -1699,7 +1699,7 @@ describe('explain', () => {
     ['rows of one', [8, 1, 5], [5, 6], [8, 1, 1], [1, 8]],
     ['weights for each are as many products', [2, 4, 3, 5], [2, 4, 5, 6], undefined, [8, 3]],
     ['weights for the outer axis', [2, 4, 3, 5], [2, 1, 5, 6], undefined, [2, 12]],
-    ['a shared src is no tall product', [3, 5], [2, 4, 5, 6], undefined, [8, 3]],
+    ['a shared src is not a tall product', [3, 5], [2, 4, 5, 6], undefined, [8, 3]],
     ['a vector is a row', [5], [4, 5, 6], undefined, [4, 1]],
     ['two vectors', [5], [5], undefined, [1, 1]],
   ])('%s', (_, src, weights, bias, [batch, rows]) => {

@@ -123,7 +123,7 @@ it('gemm is right for random shapes, layouts, transposes, alpha and beta', () =>
   );
 });
 
-// Arguments of every kind: those of a valid call with some replaced, so that a call fails late, or
+// Arguments of every kind: arguments of a valid call with some replaced, so that a call fails late, or
 // succeeds.
 const replacement = fc.record({
   argument: fc.constantFrom('a', 'b', 'c', 'options'),

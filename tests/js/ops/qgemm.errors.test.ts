@@ -198,7 +198,7 @@ refuses('refuses inputs', {
   ],
 });
 
-refuses('refuses an operand that is no tensor:', {
+refuses('refuses an operand that is not a tensor:', {
   'A is a number': [{ a: 5 }, argument('A', 'is 5', '{ data, shape }')],
   'A is a bare array': [(o) => ({ a: o.a.data }), dtype('A', 'without a shape', 'Uint8Array')],
   'A is a tensor of a plain array': [
@@ -993,7 +993,7 @@ describe('refuses to take more memory than there is', () => {
 describe('when a getter among the arguments calls back', () => {
   const good = withoutOut();
 
-  it('numbers stay those of their call', () => {
+  it('numbers stay as in their call', () => {
     const one = uint8([1, 1], 1);
     const inputs = {
       a: one,

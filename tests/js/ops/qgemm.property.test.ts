@@ -103,7 +103,7 @@ const faults: Record<string, Fault> = {
     code: 'SHAPE',
     argument: 'B',
   },
-  'transB beside packed weights': {
+  'transB next to packed weights': {
     spoil: ({ options }) => (options.transB = true),
     code: 'ARGUMENT',
     argument: 'transB',
@@ -260,7 +260,7 @@ it('qgemm is right for random shapes, layouts and options, and refuses what is w
   expect(refused).toBeGreaterThan(1000);
 });
 
-// Arguments of every kind: those of a valid call with some replaced, so that a call fails late, or
+// Arguments of every kind: arguments of a valid call with some replaced, so that a call fails late, or
 // succeeds.
 const names = [
   'a',

@@ -235,7 +235,7 @@ describe('deserialize refuses', () => {
       gone,
       'bytes is a detached array; it was transferred, or the memory under it grew',
     ],
-  ])('what is no bytes: %s', (_, bytes, says) => {
+  ])('what is not bytes: %s', (_, bytes, says) => {
     expectError(
       thrown(() => wg.deserialize(bytes as never)),
       { code: 'ARGUMENT', op: 'deserialize', argument: 'bytes', says: [says] },

@@ -313,8 +313,8 @@ describe.each(dtypes)('%s', (dtype) => {
   }
 });
 
-describe.each(['bfloat16', 'float16'] as const)('of %s beside float32', (as) => {
-  it('are those of float32, rounded to nearest even', async () => {
+describe.each(['bfloat16', 'float16'] as const)('of %s next to float32', (as) => {
+  it('are as in float32, rounded to nearest even', async () => {
     const random = new Random(11);
     const strict = await createGemm({ determinism: 'strict' });
     for (const m of [1, 2, 3, 5, 16, 48, 49, 64, 130]) {
@@ -690,7 +690,7 @@ describe('the error', () => {
     for (const packedFrom of dtypes) {
       using weights = wg.pack(make(packedFrom, k, n), { op });
       for (const dtype of dtypes) {
-        // Weights of float32 beside 16 bits have another error.
+        // Weights of float32 next to 16 bits have another error.
         if (dtype === packedFrom || (dtype === 'float32' && bytesOf(packedFrom) === 2)) continue;
         run(
           op,

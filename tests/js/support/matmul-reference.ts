@@ -46,7 +46,7 @@ export function referenceMatMul(
   const { shape, batch, rows, inner, depth, columns, isVector } = found;
   const tensor = typeof bias === 'object' && bias !== null ? bias : undefined;
   if (tensor && !isSame(broadcast(shape, tensor.shape), shape)) return undefined;
-  // Bias with all axes of dst, and those of the vectors.
+  // Bias with all axes of dst, and the axes of the vectors.
   const axesOfBias = axesOf(tensor ?? { shape: [] });
   while (axesOfBias.length < shape.length) axesOfBias.unshift(added);
   if (isVector.src) axesOfBias.splice(batch.length, 0, added);

@@ -36,7 +36,7 @@ export interface Choice {
   readonly bits: number;
   readonly blockSize: number;
   readonly zeros: (typeof zeroKinds)[number];
-  /** Those of A in front of K. */
+  /** The axes of A in front of K. */
   readonly rows: readonly number[];
   readonly n: number;
   readonly k: number;

@@ -47,7 +47,7 @@ export const shapesOfC = (m: number, n: number): readonly (readonly number[])[] 
 ];
 
 /**
- * Forms of a scale or zero point. The second list is for those of B, which may have one per
+ * Forms of a scale or zero point. The second list is for parameters of B, which may have one per
  * column.
  */
 export const oneForms = ['a number', 'an array', '[]', '[1]'] as const;
@@ -129,7 +129,7 @@ export interface Wanted extends Options {
   b?: Matrix | PackedWeights;
   c?: readonly number[] | number | null | undefined;
   output?: Output;
-  /** Of all but those of B. Without these forms, any. */
+  /** The forms of all parameters except B's. Without these forms, any. */
   one?: OneForm;
   bScale?: Form;
   bZeroPoint?: Form;

@@ -21,7 +21,7 @@ import {
 } from './tensors.js';
 
 /**
- * Strides for a shape from what follows an axis: the next stride, by that of this axis and its
+ * Strides for a shape from what follows an axis: the next stride, by the stride of this axis and its
  * size.
  */
 function outward(
@@ -56,7 +56,7 @@ export const layouts = {
   'matrices transposed': (shape) =>
     permuted(shape, [...axesOf(shape).slice(0, -2), ...axesOf(shape).slice(-2).reverse()]),
   'axes reversed': (shape) => permuted(shape, axesOf(shape).reverse()),
-  // As those of an attention layer: (tokens, heads, width).
+  // As in an attention layer: (tokens, heads, width).
   'contiguous heads': (shape) =>
     permuted(
       shape,

@@ -38,7 +38,7 @@ export const SharedBuffer =
 
 /**
  * Places of the elements of a tensor. Each function makes a tensor of zeros there, from type and
- * shape. If it is no matrix, there is no place for gaps, and it is a plain array.
+ * shape. If it is not a matrix, there is no place for gaps, and it is a plain array.
  */
 export const places = {
   'an array': (_, dtype, shape) => zeros(dtype, shape),

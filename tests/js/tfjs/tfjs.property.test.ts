@@ -1,5 +1,5 @@
 /**
- * `wgemm/tfjs` in random calls: each result is that of plain loops, and that of tfjs without wgemm,
+ * `wgemm/tfjs` in random calls: each result is the result of plain loops, and of tfjs without wgemm,
  * where tfjs is right.
  */
 import fc from 'fast-check';
@@ -136,7 +136,7 @@ describe.each(['wasm', 'cpu'])('%s', (backendName) => {
           const y = multiply(call, product);
           try {
             expect(y.shape).toEqual(shape);
-            // Those of XNNPACK have no NaN after relu.
+            // XNNPACK's results have no NaN after relu.
             if (call.always || call.special === null || !isXnnpack(backendName, call))
               expectClose(elements(y), wanted);
             if (theirs) expectClose(elements(y), elements(theirs));

@@ -1,5 +1,5 @@
 /**
- * `wgemm/tfjs`: products of tfjs with wgemm installed, beside plain loops; tensors and packed weights
+ * `wgemm/tfjs`: products of tfjs with wgemm installed, next to plain loops; tensors and packed weights
  * that end; what `remove` restores; what `install` refuses.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -841,7 +841,7 @@ describe('install refuses', () => {
     expectError(error, { code: 'ARGUMENT', op: 'install', argument, says });
   });
 
-  it('wg beside other options, and unknown options', async () => {
+  it('wg next to other options, and unknown options', async () => {
     const failed = (options: object) => install(tf, options).catch((error: unknown) => error);
     const wanted = { code: 'ARGUMENT', op: 'install' } as const;
     for (const options of [{ threads: 1 }, { maxMemory: 2 ** 30 }]) {
@@ -877,7 +877,7 @@ describe('install refuses', () => {
     });
   });
 
-  it('what is no kernel', async () => {
+  it('what is not a kernel', async () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     for (const kernel of [null, 1, 'kernel', {}, { kernelFunc: 1 }, proxy]) {

@@ -52,7 +52,7 @@ function at({ shape }: TfTensor, values: number[], index: readonly number[]): nu
   return values[place] as number;
 }
 
-/** The product, by plain loops in float64. `shape`: that of the result. */
+/** The product, by plain loops in float64. `shape`: the shape of the result. */
 export function wantedOf(product: Product, shape: readonly number[]): number[] {
   const { a, b, transposeA, transposeB, bias, activation = 'linear' } = product;
   const slopes = product.preluActivationWeights;

@@ -156,7 +156,7 @@ describe('a worker that does not start', () => {
   it.each([
     ['is missing', () => new Worker(new URL('absent.js', script)), ['absent.js']],
     ['throws', () => new Worker('throw new RangeError("mine")', options), ['mine']],
-    ['is no script', () => new Worker('<html>', options), ['Unexpected token']],
+    ['is not a script', () => new Worker('<html>', options), ['Unexpected token']],
     ['ends at once', () => new Worker('', options), ['code 0']],
     ['exits', () => new Worker('process.exit(5)', options), ['code 5']],
   ])('since its script %s', async (_, worker, says) => {
@@ -228,7 +228,7 @@ it('takes the arrays of a call by the number of that call', async () => {
 describe('a query in an address', () => {
   // In a process of its own, since vitest imports by addresses of its own.
   it.each(['?v=1', '?v=1/2', '#1/2', '?v=../3/wgemm.js#4/5'])(
-    '%s leads to the files beside',
+    '%s leads to the files next to',
     async (query) => {
       const program = `
       import { Worker } from 'node:worker_threads';

@@ -974,7 +974,7 @@ describe('refuses as wgemm does', () => {
     own.dispose();
   });
 
-  it('options that are no object, or not known', async () => {
+  it('options that are not object, or not known', async () => {
     const circle: Record<string, unknown> = {};
     circle.circle = circle;
     for (const options of [
@@ -1209,7 +1209,7 @@ describe('transfer', () => {
     }
   });
 
-  it('leaves arrays that are no operands where they are', async () => {
+  it('leaves arrays that are not operands where they are', async () => {
     const [cache, tag] = [new Float32Array(3), { deep: { deeper: new Float32Array(3) } }];
     await wg.gemm({ ...square(), cache, tag } as never, square(), null, { transfer: true });
     const bad = { ...square(), shape: [2, 2, Float32Array.of(1)] };
@@ -1465,7 +1465,11 @@ describe('signal', () => {
 
   it('without removeEventListener() is refused', async () => {
     const signal = { aborted: false, addEventListener() {} } as never;
-    const wanted = { code: 'ARGUMENT' as const, argument: 'signal', says: ['no AbortSignal'] };
+    const wanted = {
+      code: 'ARGUMENT' as const,
+      argument: 'signal',
+      says: ['signal must be an AbortSignal'],
+    };
     expectError(await rejected(abortedBy(signal)), wanted);
   });
 
@@ -1808,7 +1812,7 @@ describe('createGemm', () => {
     expect((error as GemmError).cause).toBe(mine);
   });
 
-  it('passes on an error of the caller’s assets, and refuses what is no source', async () => {
+  it('passes on an error of the caller’s assets, and refuses what is not a source', async () => {
     const mine = new RangeError('mine');
     const assets = () => {
       throw mine;
@@ -2119,11 +2123,11 @@ describe.skipIf(typeof document !== 'object')('a worker of a page', () => {
     },
   );
 
-  it('has an address with a query, or is beside a script with one', async () => {
+  it('has an address with a query, or is next to a script with one', async () => {
     const query = '?v=1/2#3/4';
     const script = import.meta.resolve('wgemm/assets/wgemm-worker.js') + query;
-    const beside = script.replace('wgemm-worker.js', 'worker.js');
-    const { createGemm: createFrom } = (await import(/* @vite-ignore */ beside)) as typeof entry;
+    const second = script.replace('wgemm-worker.js', 'worker.js');
+    const { createGemm: createFrom } = (await import(/* @vite-ignore */ second)) as typeof entry;
     for (const made of [
       createGemm({ worker: () => new Worker(script, { type: 'module' }) }),
       createFrom(),

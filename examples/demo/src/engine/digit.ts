@@ -170,7 +170,7 @@ async function use(wg: Gemm, layers: TrainedLayer[]): Promise<FormFacts[]> {
   }
 }
 
-/** An input of digits: those of `images`, again and again. */
+/** An input of digits: `images`, again and again. */
 function filled(wg: Gemm, rows: number, images: Float32Array): HeapTensor<Float32Array> {
   const input = wg.alloc('float32', [rows, pixels]);
   const { data } = input;

@@ -300,7 +300,7 @@ async function warmUp({ run }: Contestant, goOn: () => Promise<boolean>) {
 
 // --- agreement -----------------------------------------------------------------------------------
 
-/** Contestants whose results differ from those of the first by more than rounding. */
+/** Contestants whose results differ from the first one's by more than rounding. */
 async function disagreements(product: Product, contestants: Contestant[]): Promise<string[]> {
   const [own, ...others] = contestants;
   if (!own) return [];

@@ -34,10 +34,10 @@ export function keepFocus(section: HTMLElement): () => void {
 
 const hasFocus = (element: Element | null): boolean => !!element && element !== document.body;
 
-/** Focuses a control, or the first one beside it that is enabled. */
+/** Focuses a control, or the first one next to it that is enabled. */
 function focus(element: Element): void {
-  const beside = element.parentElement?.querySelectorAll(':enabled') ?? [];
-  for (const control of [element, ...beside]) {
+  const siblings = element.parentElement?.querySelectorAll(':enabled') ?? [];
+  for (const control of [element, ...siblings]) {
     (control as HTMLElement).focus({ preventScroll: true });
     if (document.activeElement === control) return;
   }

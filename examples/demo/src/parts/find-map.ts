@@ -64,7 +64,7 @@ const cell = (coordinate: number) =>
 
 export const isDark = (): boolean => matchMedia('(prefers-color-scheme: dark)').matches;
 
-/** A hue per cluster, and a lightness that differs from that of most clusters beside it. */
+/** A hue per cluster, and a lightness that differs from most clusters next to it. */
 export function colorOf(cluster: number, dark: boolean): [number, number, number] {
   const hue = (cluster * 137.5 + 10) % 360;
   const saturation = 0.7;

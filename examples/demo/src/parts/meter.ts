@@ -107,7 +107,7 @@ const sentenceOf = (
   `${threadsOf(threads)}` +
   (threads < ours ? ': its threads need workers of a kind that this page forbids.' : '.');
 
-/** `info.why`, and the facts beside it, as sentences. */
+/** `info.why`, and the facts next to it, as sentences. */
 function words({ version, build, threads, why, processors, isInPage }: Facts): string {
   const inPage = 'threads: one, since the page itself computes';
   return (
