@@ -66,8 +66,8 @@ describe('createGemm', () => {
     for (const [folder, advice] of [
       ['node_modules/.vite/deps', setting],
       ['_nuxt/node_modules/.cache/vite/client/deps', setting],
-      ['invite/deps', /; serve the file next to the script, or .* option assets$/],
-      ['.vite/build', /; serve the file next to the script, or .* option assets$/],
+      ['invite/deps', /; serve the file next to the script \(in Angular.* option assets$/],
+      ['.vite/build', /; serve the file next to the script \(in Angular.* option assets$/],
     ] as const) {
       const where = `http://127.0.0.1:${port}/${folder}/wgemm-relaxed.wasm`;
       expectError(await notCreated({ assets: () => where }), {
