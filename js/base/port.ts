@@ -71,7 +71,8 @@ export function portOf(made: object): Port {
         event.preventDefault?.(); // it is handled: not for the page's handlers of uncaught errors
         onDeath(event.message ?? 'its script cannot be loaded or run', event.error);
       });
-      // There is no event for an end by someone else's terminate().
+      // There is no event for an end by someone else's terminate(). A Web Lock that the worker
+      // holds would tell of any end, but it keeps pages out of the back/forward cache.
       const terminate = worker.terminate.bind(worker);
       worker.terminate = () => {
         onDeath('it was terminated');

@@ -299,7 +299,7 @@ export class Core {
     });
   }
 
-  /** Whether these bytes are part of a tensor that is not disposed. */
+  /** Whether these bytes are part of a tensor that lives. Views of freed memory are refused. */
   holds(start: number, bytes: number): boolean {
     const starts = this.#pages.get(Math.floor(start / pageBytes)) ?? [];
     const address = starts[countUpTo(starts, start) - 1] ?? Infinity;

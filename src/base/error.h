@@ -32,8 +32,8 @@ class Piece {
 };
 
 // A failed Status with the message "op: " and the first piece, a text in which each "%" stands for
-// the next piece: {"% has rank %", name, rank}. `op` and `argument` must have static storage. A
-// message that is too long is cut and ends in "...".
+// the next piece: {"% has rank %", name, rank}. Nothing checks that as many pieces follow. `op` and
+// `argument` must have static storage. A message that is too long is cut and ends in "...".
 Status error(Code code, const char* op, const char* argument, std::initializer_list<Piece> pieces);
 
 // Evaluates a Status once, and returns it from the enclosing function if it failed.

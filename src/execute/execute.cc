@@ -4,8 +4,7 @@
 //   wgemm:  tasks -> jc (NC) -> [products that share B] -> ic (MC) -> pc (KC) pack B (kept if
 //           unchanged), pack A -> ir (MR) -> micro-kernel, which loops over jr
 //
-// docs/design/blocking.md says why K is the innermost block loop, and why jr is inside the
-// micro-kernel.
+// The head of plan/blocking.cc says why pc is inside ic, and jr inside the micro-kernel.
 //
 // Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008), is the source
 // of the blocking.

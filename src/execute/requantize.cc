@@ -28,7 +28,7 @@ struct Output {
   // The bounds. If Y is quantized, they are within the range of int8, less the zero point.
   v128_t low, high;
   // Adding both leaves an integer in the low bits: the value rounded half to even, plus the zero
-  // point.
+  // point. That holds for small values only, so bounds apply first.
   v128_t shifter, unshift;
   v128_t flip;
 

@@ -121,6 +121,7 @@ void ZeroPointCorrection::compute_scales(const Operand& b_scale, int64_t cols, f
   }
   int64_t j = 0;
   if (b_scale.col_stride == 1 && b_scale.dtype == DType::kFloat32 && !q.has_row_scales) {
+    // The same order of operations as Quantization::scale(): change both or neither.
     const v128_t a_scale = wasm_f32x4_splat(q.a_scale), y_scale = wasm_f32x4_splat(q.y_scale);
     for (; j + 4 <= cols; j += 4) {
       const v128_t product =

@@ -7,7 +7,7 @@
 // The sums run over k, modulo 2^32. The first is the accumulator. The second belongs to a column.
 // It comes from packed weights, or is computed as B is packed. x is 0 unless the kernel multiplies
 // bytes of A. The third belongs to a row. It is computed as A is packed. y is 0 if B is packed
-// without its zero points.
+// without its zero points. Packed weights keep them, so they serve calls with any zero points.
 //
 // Zero points of A may differ between rows. Then x does, too, and the sums over rows are
 // sums of A + u, less K * x. Kernels that do not multiply bytes of A have each row's zero point

@@ -9,8 +9,6 @@
 namespace wgemm {
 namespace {
 
-// A minus its zero point lies from -255 to 255, and B from -128 to 127. So a pair of products is at
-// most 65,280, and nothing saturates. The sums wrap.
 struct Pairs {
   static constexpr size_t kDepth = 2;
   static v128_t multiply_add(v128_t acc, v128_t a, v128_t b) {

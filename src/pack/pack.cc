@@ -44,7 +44,8 @@ template <typename To, typename Half>
   return widen(x);
 }
 
-// Whether there is a transpose() for this pair of types.
+// Whether there is a transpose() for this pair of types. Packing one element at a time took a
+// quarter of the time of a product of attention.
 template <typename From, typename To>
 inline constexpr bool kHasSquares =
     sizeof(To) >= 4 && (sizeof(From) == sizeof(To) || kIsHalf<From>);

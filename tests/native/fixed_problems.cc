@@ -1,5 +1,5 @@
-// The fixed problems of tests/js/support/fixed-problems.ts, computed natively: reads problems from standard
-// input, and writes the bytes of their results, one after another, to standard output.
+// The fixed problems of tests/js/support/fixed-problems.ts, computed natively: reads problems from
+// standard input, and writes the bytes of their results, one after another, to standard output.
 //
 //   wgemm_fixed_problems strict|fast THREADS [packed|serialized] < problems > results
 //

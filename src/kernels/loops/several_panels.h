@@ -6,6 +6,9 @@
 // streams goes on from one micro-panel into the next, and the prefetcher never restarts.
 // Neighbouring micro-panels would be streams that end after KC x NR elements. Unpacked row-major B
 // has no such streams, so there the tile takes neighbours.
+//
+// Tried: bursts, as in axpy.h. From memory they gained 14 to 27% on Zen 4, and took 2 to 3.5 times
+// as long in most shapes on Zen 5.
 #pragma once
 
 #include "kernels/loops/panels.h"

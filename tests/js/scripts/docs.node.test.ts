@@ -19,7 +19,7 @@ const operators = new Set(
 
 const words = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'];
 const numberOf = (text: string) => (words.includes(text) ? words.indexOf(text) : Number(text));
-const decisions = read('docs/design/decisions/index.md').match(/^\| \d{3} \| \[/gm) ?? [];
+const decisions = read('docs/design/decisions/index.md').match(/^\| \d{3} \| .*\]\(\d{3}-/gm) ?? [];
 
 describe('a page states how many', () => {
   it.each([
