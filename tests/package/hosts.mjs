@@ -268,8 +268,8 @@ export default { ...guided, output: 'standalone', outputFileTracingRoot: import.
   });
   try {
     if (!develops) await npx(project, ['next', 'build', `--${bundler}`]);
-    const statics = join(project, '.next/standalone/.next/static');
-    if (!develops) cpSync(join(project, '.next/static'), statics, { recursive: true });
+    const staticFiles = join(project, '.next/standalone/.next/static');
+    if (!develops) cpSync(join(project, '.next/static'), staticFiles, { recursive: true });
     const command = develops
       ? ['npx', 'next', 'dev', `--${bundler}`, '--port', 'PORT', '--hostname', '127.0.0.1']
       : ['node', '.next/standalone/server.js'];
