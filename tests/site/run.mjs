@@ -246,12 +246,30 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
         refuse(`the page shows ${shown.map(({ src }) => src).join(' and ') || 'no picture'}`);
     });
 
-    await test('the filter of the lab', async () => {
-      const month = chosen.findLast((name) => /^lab\/\d{4}-\d\d\.html$/.test(name));
-      if (!month) refuse('the lab has no month');
+    await test('every run of the bench', async () => {
       const tab = await open(phone);
       const { page } = tab;
-      await page.goto(urlOf(month), { waitUntil: 'load' });
+      await page.goto(urlOf('benchmarks/index.html'), { waitUntil: 'load' });
+      await look(page);
+      const runs = await page.$$eval('select option', (options) =>
+        options.map(({ value }) => value),
+      );
+      if (runs.length < 2) refuse(`the page has ${runs.length} runs`);
+      for (const run of runs) {
+        await page.select('select', run);
+        await page.waitForFunction((id) => document.querySelector('select').value === id, {}, run);
+        const shown = await page.$eval('.facts', (facts) => facts.textContent);
+        if (!shown.includes(run.slice(0, 10))) refuse(`the page of ${run} says ${shown}`);
+      }
+      expectNone(tab.errors());
+      await page.close();
+      return `${runs.length} runs`;
+    });
+
+    await test('the filter of the lab', async () => {
+      const tab = await open(phone);
+      const { page } = tab;
+      await page.goto(urlOf('lab/rows.html'), { waitUntil: 'load' });
       await look(page);
       const count = () =>
         page.$$eval('.lab-rows tbody tr', (rows) => rows.filter((row) => !row.hidden).length);
