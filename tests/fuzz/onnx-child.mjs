@@ -1,6 +1,7 @@
 // Reads, loads and runs mutated models, or random graphs, one after the other, for
 // scripts/fuzz-onnx.mjs. It tells its parent each seed before it begins, so that the parent knows
 // which one never ends.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { createGemm, GemmError } from 'wgemm';
 import * as onnx from 'wgemm/onnx';
@@ -146,11 +147,18 @@ function faultOf(error) {
   return undefined;
 }
 
-const usedMemory = () => {
-  globalThis.gc?.();
+/**
+ * Bytes in use once garbage is collected. V8 frees the buffers of collected arrays on another
+ * thread after gc() returns, and finalizers run in a later turn.
+ */
+async function usedMemory() {
+  for (let turn = 0; turn < 3; ++turn) {
+    globalThis.gc?.();
+    await sleep(50);
+  }
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
-};
+}
 
 const wg = await createGemm({
   threads: 1,
@@ -178,10 +186,10 @@ for (; seed < first + count && performance.now() < end; ++seed) {
     await tell({ seed, fault: `left ${inUse} bytes in use` });
     break;
   }
-  if (seed === first + 200) before = usedMemory();
+  if (seed === first + 200) before = await usedMemory();
 }
 if (before !== undefined) {
-  const grown = usedMemory() - before;
+  const grown = (await usedMemory()) - before;
   if (grown > 32 * mb) await tell({ seed, fault: `memory grew by ${(grown / mb).toFixed(0)} MB` });
 }
 const peak = process.resourceUsage().maxRSS / 1024;
