@@ -71,5 +71,9 @@ function unknownOption(
   const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
   const found = `the ${kind} ${describe(key)} is not known`;
   const advice = what === 'inputs' ? '; options come second' : '';
-  return new ArgumentError(op, key, `${op}: ${found}; there are ${allowed.join(', ')}${advice}`);
+  return new ArgumentError(
+    op,
+    key,
+    `${op}: ${found}; it must be one of ${allowed.join(', ')}${advice}`,
+  );
 }

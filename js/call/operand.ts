@@ -105,7 +105,11 @@ export function readTensor(
   }
   if (!isReadable(value)) throw notTensor(op, name, value, describe(value));
   if (imitatesHandle(value) || handles?.resembles(value))
-    throw notTensor(op, name, value, 'not itself what alloc() or pack() gave but made of it');
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is a copy of a handle; pass the handle that alloc() or pack() returned`,
+    );
   checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
   const { data, dtype } = tensor; // once: they may be getters
@@ -113,7 +117,7 @@ export function readTensor(
     const { dtype: held } = data;
     if (dtype !== undefined && dtype !== held) {
       const found = `has dtype ${describe(dtype)} and as data a tensor of ${held}`;
-      throw new DTypeError(op, name, `${op}: ${name} ${found}; dtype must be that or absent`);
+      throw new DTypeError(op, name, `${op}: ${name} ${found}; it must be ${held} or absent`);
     }
     return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
   }
@@ -188,7 +192,7 @@ export function readData(
     throw new DTypeError(
       op,
       name,
-      `${op}: ${name} has a ${array} and no dtype; that must be ${held.join(' or ')}`,
+      `${op}: ${name} has a ${array} and no dtype; dtype must be ${held.join(' or ')}`,
     );
   }
   if (dtype !== undefined && !held.includes(dtype as DType)) {
@@ -283,7 +287,7 @@ export function locate(core: Core, op: string, operand: Operand): void {
     throw new DisposedError(
       op,
       name,
-      `${op}: ${name} has as data a view of this instance's memory, but of no tensor that is alive`,
+      `${op}: the data of ${name} is a view of a tensor that was disposed`,
     );
 }
 

@@ -293,7 +293,7 @@ function readQuantize(op: string, options: unknown) {
     throw new ArgumentError(
       op,
       'zeroPoint',
-      `${op}: zeroPoint is given and scale is not; there must be both, scale alone, or neither`,
+      `${op}: zeroPoint needs a scale; give both, scale alone, or neither`,
     );
   }
   return { symmetric, dtype, axis, scale, zeroPoint, out } as const;
@@ -378,7 +378,7 @@ export function quantizeBias(bias: unknown, options: unknown): unknown {
     throw new ShapeError(
       op,
       'bias',
-      `${op}: bias has shape [${shape.join(', ')}]; the most axes are 2`,
+      `${op}: bias has shape [${shape.join(', ')}]; it must have at most 2 axes`,
     );
   const size = classOf(bScale) === 'Float32Array' ? lengthOf(bScale as Float32Array) : 1;
   const columns = size === 1 ? null : { index: Math.max(shape.length, 1) - 1, size };

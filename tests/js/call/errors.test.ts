@@ -230,7 +230,7 @@ refuses('refuses an operand that is not a tensor:', {
   ],
   'A only inherits from HeapTensor': [
     () => ({ a: Object.create(HeapTensor.prototype) as unknown }),
-    { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
+    { code: 'ARGUMENT', argument: 'A', says: ['is a copy of a handle'] },
   ],
   'A is a revoked proxy': [
     () => ({ a: revoked() }),
@@ -246,7 +246,7 @@ refuses('refuses an operand that is not a tensor:', {
   ],
   'A is a proxy of a heap tensor': [
     () => ({ a: new Proxy(theirs, {}) }),
-    { code: 'ARGUMENT', argument: 'A', says: ['tensor'] },
+    { code: 'ARGUMENT', argument: 'A', says: ['is a copy of a handle'] },
   ],
 });
 
@@ -1117,7 +1117,7 @@ refuses('refuses an out that overlaps', {
       using heap = wg.alloc('float32', [2, 2]); // disposed of at once: a view of it must not be used
       return { a: { data: heap.data, shape: [2, 2] }, b: square };
     },
-    { code: 'DISPOSED', argument: 'A', says: ['no tensor that is alive'] },
+    { code: 'DISPOSED', argument: 'A', says: ['a view of a tensor that was disposed'] },
   ],
 });
 

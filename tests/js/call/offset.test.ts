@@ -555,7 +555,7 @@ describe('a view of a handle', () => {
       expectError(error, {
         code: 'DTYPE',
         argument: 'A',
-        says: ['A has dtype "int32" and as data a tensor of float32; dtype must be that or absent'],
+        says: ['A has dtype "int32" and as data a tensor of float32; it must be float32 or absent'],
       });
     for (const error of [
       thrown(() => wg.gemm({ data: held, shape, offset: 6 } as never, ones)),

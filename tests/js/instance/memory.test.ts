@@ -320,7 +320,7 @@ describe('packed weights', () => {
     for (let at = 0; at < buffer.byteLength; at += 4096) {
       const view = { data: new Int8Array(buffer, at, 4), shape: [2, 2] };
       expect(() => wg.qgemm({ a: view, aScale: 1, b: view, bScale: 1 })).toThrow(
-        'of no tensor that is alive',
+        'a view of a tensor that was disposed',
       );
       ++refused;
     }

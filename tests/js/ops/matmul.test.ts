@@ -1422,7 +1422,7 @@ describe('refuses what is disposed, detached or of another instance:', () => {
     expectRefused(() => as(view), {
       code: 'DISPOSED',
       argument: argumentName,
-      says: ['no tensor that is alive'],
+      says: ['a view of a tensor that was disposed'],
     });
     expectRefused(() => as(theirs), argument(argumentName, 'another instance', 'copy'));
     const buffer = new ArrayBuffer(80);

@@ -652,10 +652,13 @@ describe('refuses what is disposed, of another instance, or gone:', () => {
     expectRefused(() => ({ [key]: theirs.tensor }), argument(name, 'another instance', 'copy'));
     expectRefused(
       () => ({ [key]: { data: view, shape: [2, 2] } }),
-      disposed(name, 'no tensor that is alive'),
+      disposed(name, 'a view of a tensor that was disposed'),
     );
     if (/Scale|Point/.test(key))
-      expectRefused(() => ({ [key]: view }), disposed(name, 'no tensor that is alive'));
+      expectRefused(
+        () => ({ [key]: view }),
+        disposed(name, 'a view of a tensor that was disposed'),
+      );
   });
 
   it.each(places)('a detached array as %s', (key, name, dtype) => {
@@ -897,7 +900,7 @@ describe('pack refuses', () => {
     expectPackRefused(
       { data: view, shape: [3, 2] },
       { op },
-      of('DISPOSED', 'B', 'no tensor that is alive'),
+      of('DISPOSED', 'B', 'a view of a tensor that was disposed'),
     );
     expectPackRefused(detached, { op }, of('ARGUMENT', 'B', 'detached'));
   });
@@ -1118,7 +1121,7 @@ describe('when a getter among the arguments calls back', () => {
       });
       expectError(
         thrown(() => pack(() => tensor.dispose())),
-        wanted('B', 'no tensor that is alive'),
+        wanted('B', 'a view of a tensor that was disposed'),
       );
       expect(instance.memory().inUse).toBe(0);
       expectError(
