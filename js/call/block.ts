@@ -21,7 +21,7 @@ export function explainedNumber(core: Core, name: (typeof explained)[number]): n
 }
 
 /** @internal Writes attributes and operands. Returns the end of what it wrote. */
-export function write(
+export function writeBlock(
   core: Core,
   attributes: Float64Array,
   operands: readonly (Operand | null)[],

@@ -6,7 +6,7 @@ import { arrayOf, bytesOf } from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
 import type { CoreModule } from '../instance/glue.js';
-import { explainedNumber, write } from './block.js';
+import { explainedNumber, writeBlock } from './block.js';
 import type { Call } from './call.js';
 import type { Operand } from './operand.js';
 import { compute, copyIn, roomOf, stagedOf } from './staging.js';
@@ -30,7 +30,7 @@ export function runWithinLimit(call: Call): unknown {
       return compute(call);
     }
     const data = takeOutOfCore(call, matrices);
-    const end = write(core, attributes, operands);
+    const end = writeBlock(core, attributes, operands);
     module.moveBlock = moverOf(core, operands);
     core.check(operation.run(module, end), operation.name);
     if (data === undefined) return out;
@@ -46,7 +46,7 @@ export function runWithinLimit(call: Call): unknown {
  * @internal Leaves the core's explanation of the call in the block. Returns the bytes that the call
  * copies between the caller's arrays and the heap.
  */
-export function explain(call: Call): number {
+export function leaveExplanation(call: Call): number {
   const { core, result, out } = call;
   const { matrices, parameters } = split(call);
   const parameterStaging = stageParameters(call, parameters);
@@ -102,7 +102,7 @@ function stageParameters(call: Call, parameters: readonly Operand[]): number {
  * the core's explanation in the block. Throws the core's error if an argument is wrong.
  */
 function fits({ core, operation, attributes, operands }: Call, room: number): boolean {
-  write(core, attributes, operands);
+  writeBlock(core, attributes, operands);
   const code = operation.explain(core.module, room);
   if (code === outOfMemory && room !== 0) return false;
   core.check(code, operation.name);
@@ -125,7 +125,7 @@ function allocateNextTo({ module }: Core, room: number, scratch: number): number
 function takeOutOfCore(call: Call, matrices: readonly Operand[]): DataArray | undefined {
   const { core, operation, attributes, operands, result, out } = call;
   for (const operand of matrices) operand.address = -1 - operands.indexOf(operand);
-  write(core, attributes, operands);
+  writeBlock(core, attributes, operands);
   core.check(operation.explain(core.module, 0), operation.name);
   if (out !== undefined) return undefined;
   let data: DataArray;
@@ -158,7 +158,7 @@ function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule[
     // As integers, since floating point may not keep the bits of a NaN.
     const perElement = bytes > 4 ? 2 : 1;
     const Words = words[(bytes / perElement) as keyof typeof words];
-    const block = new Words(core.buffer as ArrayBuffer, address, count * length * perElement);
+    const moved = new Words(core.buffer as ArrayBuffer, address, count * length * perElement);
     const most = Math.ceil(mostWords / perElement / (stride || 1)); // elements of a view
     let next = 0;
     for (let i = 0; i < count; ++i) {
@@ -172,15 +172,15 @@ function moverOf(core: Core, operands: readonly (Operand | null)[]): CoreModule[
         );
         const end = next + size * perElement;
         if (stride === 1) {
-          const run = block.subarray(next, end);
+          const run = moved.subarray(next, end);
           if (isResult) elements.set(run);
           else run.set(elements);
           next = end;
         }
         for (let word = 0; next < end; word += (stride - 1) * perElement) {
           for (let each = 0; each < perElement; ++each, ++word, ++next) {
-            if (isResult) elements[word] = block[next] as number;
-            else block[next] = elements[word] as number;
+            if (isResult) elements[word] = moved[next] as number;
+            else moved[next] = elements[word] as number;
           }
         }
       }

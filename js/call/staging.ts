@@ -3,7 +3,7 @@ import { bytesOf, copiedFrom } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
-import { write } from './block.js';
+import { writeBlock } from './block.js';
 import type { Call } from './call.js';
 import { type Operand, viewOfBytes } from './operand.js';
 
@@ -46,7 +46,7 @@ export function copyIn(
 
 /** @internal Computes from operands that all have an address in the heap. Returns the result. */
 export function compute({ core, operation, attributes, operands, result, out }: Call): unknown {
-  const end = write(core, attributes, operands);
+  const end = writeBlock(core, attributes, operands);
   core.check(operation.run(core.module, end), operation.name);
   if (out === undefined) {
     const data = resultArray(core, operation.name, result);

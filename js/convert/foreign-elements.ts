@@ -13,7 +13,7 @@ export function isDType(value: unknown): value is DType {
 }
 
 /** @internal Reads the element at an index. */
-export type Read = (index: number) => unknown;
+export type ReadElement = (index: number) => unknown;
 
 /**
  * @internal The elements of an array, or of an object that has `get(index)`: their type, or
@@ -30,7 +30,7 @@ export function readElements(
   source: unknown,
   said: unknown,
   wanted: unknown,
-): [dtype: DType | undefined, read: Read] {
+): [dtype: DType | undefined, read: ReadElement] {
   const array = classOf(source);
   const data = source as { [index: number]: unknown; get(index: number): unknown };
   if (array === undefined && !isList(source)) return [undefined, (index) => data.get(index)];

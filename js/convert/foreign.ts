@@ -28,7 +28,7 @@ import {
   type TensorView,
   viewHeld,
 } from '../instance/heap.js';
-import { isDType, makeArray, type Read, readElements } from './foreign-elements.js';
+import { isDType, makeArray, type ReadElement, readElements } from './foreign-elements.js';
 import type {
   ElementOf,
   Nested,
@@ -66,7 +66,7 @@ function copyList(list: unknown): unknown {
 }
 
 /** Where the elements of a tensor are. */
-interface Source {
+interface ElementSource {
   /** A typed array, an array, or an object that has `get(index)`. */
   readonly data: unknown;
   /** The caller's data: `data`, or the tensor in the heap that `data` is a view of. */
@@ -81,7 +81,7 @@ interface Source {
 }
 
 /** Finds the elements of a tensor. */
-function readSource(op: string, name: string, x: unknown, properties: Properties): Source {
+function readSource(op: string, name: string, x: unknown, properties: Properties): ElementSource {
   const { dataSync, values, storage, strides, stride } = properties;
   let { data, dtype } = properties;
   if (typeof dtype === 'string' && /complex|string/.test(dtype)) {
@@ -152,7 +152,7 @@ interface Pass {
   readonly shape: readonly number[];
   readonly steps: readonly number[];
   /** Reads the element at an index; null: the elements are in nested arrays. */
-  readonly read: Read | null;
+  readonly read: ReadElement | null;
   /** The index along each axis where the pass is. */
   readonly place: number[];
   /** Takes an element; null: the pass makes nested arrays. */
@@ -196,7 +196,7 @@ function copy(
   dtype: DType,
   shape: readonly number[],
   steps: readonly number[],
-  read: Read | null,
+  read: ReadElement | null,
   at: unknown,
 ): TensorInput {
   const place: number[] = [];

@@ -46,7 +46,7 @@ export interface TensorArgument<D extends QuantizeType> {
  * @internal Reads and checks a tensor of one of `dtypes`, which may run code of the caller.
  * `settle` must follow.
  */
-export function readTensor<D extends QuantizeType>(
+export function readTensorArgument<D extends QuantizeType>(
   op: string,
   name: string,
   value: unknown,
@@ -294,7 +294,7 @@ export function readEach<D extends QuantizeType>(
 }
 
 /** @internal Reads alpha or beta. */
-export function readFactor(op: string, name: string, value: unknown = 1): number {
+export function readFactorArgument(op: string, name: string, value: unknown = 1): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value === 0) {
     throw new ArgumentError(
       op,

@@ -7,7 +7,7 @@ import { readOptions } from '../base/read-options.js';
 import type { DataArray, NBitsArray, NewArrays } from '../base/tensor.js';
 import { readFlag } from '../call/options.js';
 import type { TensorLike, TensorView } from '../instance/heap.js';
-import { checkValues, inOrder, readTensor, settle } from './quantize-arguments.js';
+import { checkValues, inOrder, readTensorArgument, settle } from './quantize-arguments.js';
 import { allocate, greatest } from './quantize-numbers.js';
 
 /**
@@ -110,7 +110,7 @@ export function quantizeNBits(weights: unknown, options?: unknown): QuantizedNBi
   const blockSize = readOneOf(op, 'blockSize', given.blockSize, 32, [16, 32, 64, 128, 256]);
   const symmetric = readFlag(op, 'symmetric', given.symmetric, 1) !== 0;
   const trans = readFlag(op, 'trans', given.trans, 0) !== 0;
-  const tensor = readTensor(op, 'weights', weights, ['float32']);
+  const tensor = readTensorArgument(op, 'weights', weights, ['float32']);
   const { shape } = tensor;
   if (shape.length !== 2) {
     const rule = 'it must be (K, N), or (N, K) with trans';

@@ -22,8 +22,8 @@ import {
   inOrder,
   readAxis,
   readEach,
-  readFactor,
-  readTensor,
+  readFactorArgument,
+  readTensorArgument,
   settle,
 } from './quantize-arguments.js';
 import {
@@ -215,10 +215,10 @@ export function quantize<
 export function quantize(x: unknown, options?: unknown): unknown {
   const op = 'quantize';
   const { symmetric, dtype, axis: along, scale, zeroPoint, out } = readQuantize(op, options);
-  const tensor = readTensor(op, 'x', x, ['float32']);
+  const tensor = readTensorArgument(op, 'x', x, ['float32']);
   const { shape } = tensor;
   const axis = readAxis(op, along, 'x', shape);
-  const target = out === undefined ? null : readTensor(op, 'out', out, [dtype]);
+  const target = out === undefined ? null : readTensorArgument(op, 'out', out, [dtype]);
   settle(op, 'x', tensor);
   if (target) {
     settle(op, 'out', target);
@@ -319,7 +319,7 @@ function readQuantize(op: string, options: unknown) {
 export function dequantize(q: QuantizedInput): Tensor<NewArrays['float32']>;
 export function dequantize(q: unknown): unknown {
   const op = 'dequantize';
-  const tensor = readTensor(op, 'q', q, ['int8', 'uint8', 'int32']);
+  const tensor = readTensorArgument(op, 'q', q, ['int8', 'uint8', 'int32']);
   const { shape, dtype } = tensor;
   const {
     scale,
@@ -372,7 +372,7 @@ export function quantizeBias(bias: unknown, options: unknown): unknown {
   const op = 'quantizeBias';
   const given = readOptions(op, options, ['aScale', 'bScale', 'alpha', 'beta']);
   const { aScale, bScale, alpha, beta } = given;
-  const tensor = readTensor(op, 'bias', bias, ['float32']);
+  const tensor = readTensorArgument(op, 'bias', bias, ['float32']);
   const { shape } = tensor;
   if (shape.length > 2)
     throw new ShapeError(
@@ -382,7 +382,7 @@ export function quantizeBias(bias: unknown, options: unknown): unknown {
     );
   const size = classOf(bScale) === 'Float32Array' ? lengthOf(bScale as Float32Array) : 1;
   const columns = size === 1 ? null : { index: Math.max(shape.length, 1) - 1, size };
-  const factor = readFactor(op, 'alpha', alpha) / readFactor(op, 'beta', beta);
+  const factor = readFactorArgument(op, 'alpha', alpha) / readFactorArgument(op, 'beta', beta);
   const [a] = readEach(op, 'aScale', aScale, 'float32', null, ...positive) as unknown as [number];
   const scales = Float64Array.from(
     readEach(op, 'bScale', bScale, 'float32', columns, ...positive),

@@ -136,7 +136,7 @@ export interface LoadedCore {
 }
 
 /** @internal */
-export interface LoadOptions {
+export interface CoreOptions {
   simd: 'auto' | Build;
   threads: 'auto' | number;
   assets: Assets | undefined;
@@ -147,7 +147,7 @@ export interface LoadOptions {
 
 /** @internal Loads and starts a build. Calls `onDeath` if a thread ends by itself. */
 export async function loadCore(
-  options: LoadOptions,
+  options: CoreOptions,
   onDeath: (why: string) => void,
 ): Promise<LoadedCore> {
   const { simd, threads, assets } = options;
@@ -243,7 +243,7 @@ async function together(
 /** An instance of a file's module. */
 async function start(
   name: keyof Builds,
-  { assets, memoryLimit, strict }: LoadOptions,
+  { assets, memoryLimit, strict }: CoreOptions,
   memory: () => WebAssembly.Memory,
 ): Promise<CoreModule> {
   const file = `wgemm-${name}.wasm`;

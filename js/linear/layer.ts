@@ -18,7 +18,7 @@ import { packWeights } from '../ops/pack.js';
 import { checkRun, type Form, type LinearArguments } from './arguments.js';
 import { bytesOfLayer } from './bytes.js';
 import { Int8Runner } from './int8-runner.js';
-import { bytesOf, elementsOf, find, hold, layoutOf, type Vectors } from './memory.js';
+import { heldBytes, copyElements, find, hold, layoutOf, type Vectors } from './memory.js';
 import { isZero, leastScaleOf, mostSum, scalesFor } from './range.js';
 import { renamed } from './rename.js';
 import { floatRunner, type Runner } from './runner.js';
@@ -41,12 +41,12 @@ export function makeLayer(core: Core, { form, attributes, operands }: LinearArgu
   core.checkAlive(op);
   for (const operand of operands) if (operand !== null) find(core, op, operand);
   let [weights] = operands as [Operand];
-  const vectors = operands.slice(1).map((operand) => operand && elementsOf(core, operand));
+  const vectors = operands.slice(1).map((operand) => operand && copyElements(core, operand));
   try {
     const isInt8 = form[3] === 1;
     if (isInt8 && core.dtypes[weights.dtype] === 'float32') {
       const { shape } = weights;
-      const data = elementsOf(core, weights) as Float32Array;
+      const data = copyElements(core, weights) as Float32Array;
       const axis = attributes[1] === 0 ? 1 : 0;
       let quantized = quantize({ data, shape }, { symmetric: true, axis });
       const scale = scalesFor(form, quantized.scale, vectors[0] as Float32Array | null, (column) =>
@@ -100,7 +100,7 @@ export function layerOf(
       const op = 'serialize';
       check(op);
       const packed = weights.serialize();
-      return bytesOfLayer(form, held ? bytesOf(core, op, held, c) : new Uint8Array(0), packed);
+      return bytesOfLayer(form, held ? heldBytes(core, op, held, c) : new Uint8Array(0), packed);
     },
     dispose() {
       weights.dispose();
@@ -133,7 +133,7 @@ function holding(
         : null;
     if (end === 0) return null;
     const held = hold(core, op, isInt8 ? 'uint8' : 'float32', isInt8 ? end : n, end);
-    const memory = bytesOf(core, op, held, end).fill(0);
+    const memory = heldBytes(core, op, held, end).fill(0);
     [...vectors, sums].forEach((data, i) => data && memory.set(viewOfBytes(data), starts[i]));
     return held;
   } catch (error) {

@@ -44,7 +44,7 @@ export function hold(
 }
 
 /** @internal */
-export function bytesOf(core: Core, op: string, held: HeapTensor, length: number): Uint8Array {
+export function heldBytes(core: Core, op: string, held: HeapTensor, length: number): Uint8Array {
   const address = locateHeld(held, core, op, 'layer');
   return core.module.HEAPU8.subarray(address, address + length);
 }
@@ -65,7 +65,7 @@ export function find(core: Core, op: string, operand: Operand): void {
 }
 
 /** @internal The elements of an operand in order, in a new array. */
-export function elementsOf(core: Core, operand: Operand): DataArray {
+export function copyElements(core: Core, operand: Operand): DataArray {
   const dtype = core.dtypes[operand.dtype] as DType;
   const data = allocate('createLinear', operand.name, dtype, count(operand.shape));
   gatherTo(data, core, operand);

@@ -2,7 +2,7 @@
 
 import { explained, explainedNumber } from '../call/block.js';
 import type { Call, OperationName } from '../call/call.js';
-import { explain } from '../call/out-of-core.js';
+import { leaveExplanation } from '../call/out-of-core.js';
 
 /**
  * The plan for a call: what it would do. `explain` returns it.
@@ -70,7 +70,7 @@ export interface Explanation {
 /** @internal */
 export function explainCall(call: Call): Explanation {
   const { core, operation } = call;
-  const copies = core.guard(operation.name, () => explain(call));
+  const copies = core.guard(operation.name, () => leaveExplanation(call));
   const entries = explained.map((name) => [name, explainedNumber(core, name)]);
   const found = Object.fromEntries(entries) as Record<(typeof explained)[number], number>;
   return {

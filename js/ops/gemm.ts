@@ -71,7 +71,7 @@ const row = operations[op];
 const { at, length } = row.attributes;
 
 /** The options that become attributes. */
-type Options = Readonly<Record<keyof typeof at, unknown>>;
+type GivenOptions = Readonly<Record<keyof typeof at, unknown>>;
 
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
@@ -126,7 +126,7 @@ function checkBeta(beta: unknown, c: unknown, out: unknown): void {
 function readArguments(
   reader: Reader,
   [a, b, c, out]: readonly unknown[],
-  options: Options,
+  options: GivenOptions,
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);

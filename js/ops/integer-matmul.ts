@@ -163,7 +163,7 @@ export interface MatMulIntegerToFloatOptions<
 type Name = 'matmulInteger' | 'qlinearMatmul' | 'dynamicQuantizeMatmul' | 'matmulIntegerToFloat';
 
 /** Inputs and options of a call as the caller made it. Absent ones are undefined. */
-class Given {
+class GivenArguments {
   a: unknown;
   b: unknown;
   aScale: unknown;
@@ -180,13 +180,17 @@ class Given {
 
   /** Reads properties, each once: they may be getters, also of a class. */
   take(from: Readonly<Record<string, unknown>>, names: readonly string[]): void {
-    for (const name of names) this[name as keyof Given] = from[name] as never;
+    for (const name of names) this[name as keyof GivenArguments] = from[name] as never;
   }
 }
 
 /** Reads each argument of a call once. */
-function readGiven(op: Name, args: readonly unknown[], besides?: readonly string[]): Given {
-  const given = new Given();
+function readGiven(
+  op: Name,
+  args: readonly unknown[],
+  besides?: readonly string[],
+): GivenArguments {
+  const given = new GivenArguments();
   const { inputs } = operations.qlinearMatmul;
   if (op === 'qlinearMatmul') given.take(readInputs(op, args[0], inputs), inputs);
   else [given.a, given.b] = args;
@@ -254,7 +258,7 @@ function scaleType([a, , b, , y]: readonly unknown[]): DType {
   return [a, b, y].includes('float16') ? 'float16' : 'float32';
 }
 
-function readArguments(reader: Reader, op: Name, given: Given): Arguments {
+function readArguments(reader: Reader, op: Name, given: GivenArguments): Arguments {
   const a = readTensor(reader, op, 'A', given.a);
   const b = readTensor(reader, op, 'B', given.b);
   const typeA = op === 'dynamicQuantizeMatmul' ? 'uint8' : readType(reader, op, a);
@@ -286,7 +290,7 @@ function readArguments(reader: Reader, op: Name, given: Given): Arguments {
   return { operation: operations[op], attributes, operands, out: given.out };
 }
 
-function writeAttributes(to: Float64Array, op: Name, given: Given): void {
+function writeAttributes(to: Float64Array, op: Name, given: GivenArguments): void {
   const { attributes, op: number } = operations[op];
   const { at } = attributes;
   to[at.op] = number;

@@ -60,7 +60,7 @@ const row = operations[op];
 const { at, length } = row.attributes;
 
 /** The options that become attributes. */
-type Options = Readonly<Record<keyof typeof at, unknown>>;
+type GivenOptions = Readonly<Record<keyof typeof at, unknown>>;
 
 /** @internal */
 export function runMatMul(
@@ -120,7 +120,7 @@ export function readMatMul(
 function readArguments(
   reader: Reader,
   [src, weights, bias, out]: readonly unknown[],
-  { alpha, transposeA, transposeB, outType, activation }: Options,
+  { alpha, transposeA, transposeB, outType, activation }: GivenOptions,
 ): Arguments {
   const operandA = readTensor(reader, op, 'src', src);
   const operandB = readTensor(reader, op, 'weights', weights);

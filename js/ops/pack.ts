@@ -4,7 +4,7 @@ import { ArgumentError, describe, DTypeError } from '../base/errors.js';
 import { has, isReadable } from '../base/properties.js';
 import { readOptions } from '../base/read-options.js';
 import type { DType } from '../base/tensor.js';
-import { write } from '../call/block.js';
+import { writeBlock } from '../call/block.js';
 import { locate, type Operand, operandOf, type Reader, readTensor } from '../call/operand.js';
 import { readFlag } from '../call/options.js';
 import { copyIn, roomOf } from '../call/staging.js';
@@ -119,7 +119,7 @@ export function packWeights(
   { by, attributes, operands }: PackArguments,
 ): PackedWeights {
   return makeWeights(core, 'pack', operands, () => {
-    write(core, attributes, operands);
+    writeBlock(core, attributes, operands);
     return core.module[by]();
   });
 }

@@ -111,7 +111,7 @@ const row = operations[op];
 const { at, length } = row.attributes;
 
 /** Inputs and options, each read once. */
-interface Given {
+interface GivenArguments {
   readonly inputs: Readonly<Record<string, unknown>>;
   readonly alpha: unknown;
   readonly transA: unknown;
@@ -185,7 +185,7 @@ export function readQGemm(reader: Reader, [inputs, options]: readonly unknown[])
   return readArguments(reader, { inputs: read, alpha, transA, transB, activation, out });
 }
 
-function readArguments(reader: Reader, given: Given): Arguments {
+function readArguments(reader: Reader, given: GivenArguments): Arguments {
   const { a, aScale, aZeroPoint, b, bScale, bZeroPoint, c, yScale, yZeroPoint } = given.inputs;
   const { alpha, transA, transB, activation, out } = given;
   const operandA = readTensor(reader, op, 'A', a);

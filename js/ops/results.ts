@@ -5,18 +5,18 @@ import type { ResultType } from '../call/result.js';
 import type { Core } from '../instance/core.js';
 import { PackedWeights } from '../instance/heap.js';
 
-type Read = Omit<Arguments, 'out'>;
+type ReadArguments = Omit<Arguments, 'out'>;
 type Shape = readonly number[];
 
 /** @internal */
-export function resultOfGemm(read: Read): ResultType {
+export function resultOfGemm(read: ReadArguments): ResultType {
   const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
   const [transA, transB] = [attributeOf(read, 'transA') !== 0, attributeOf(read, 'transB') !== 0];
   return { dtype: a.dtype, shape: shapeOfProduct(a, b, transA, transB) };
 }
 
 /** @internal */
-export function resultOfMatMul(read: Read): ResultType {
+export function resultOfMatMul(read: ReadArguments): ResultType {
   const [src, weights] = [operandNamed(read, 'src'), operandNamed(read, 'weights')];
   const transposes = ['transposeA', 'transposeB'].map((name) => attributeOf(read, name) !== 0);
   const [transposeA, transposeB] = transposes as [boolean, boolean];
@@ -25,7 +25,7 @@ export function resultOfMatMul(read: Read): ResultType {
 }
 
 /** @internal */
-export function resultOfQuantized(read: Read, core: Core): ResultType {
+export function resultOfQuantized(read: ReadArguments, core: Core): ResultType {
   const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
   const [transA, transB] = [attributeOf(read, 'transA') !== 0, attributeOf(read, 'transB') !== 0];
   const [int32, float32] = [core.dtypes.indexOf('int32'), core.dtypes.indexOf('float32')];
@@ -45,7 +45,7 @@ export function resultOfQuantized(read: Read, core: Core): ResultType {
 }
 
 /** @internal */
-export function resultOfNBits(read: Read): ResultType {
+export function resultOfNBits(read: ReadArguments): ResultType {
   const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
   const n = PackedWeights.is(b.source) ? b.source.shape.at(-1) : attributeOf(read, 'n');
   // The core refuses an N below 0.

@@ -29,10 +29,10 @@ export interface KernelConfig {
 interface KernelArguments {
   readonly inputs: Record<string, TensorInfo | undefined>;
   readonly backend: Backend;
-  readonly attrs?: Attributes;
+  readonly attrs?: KernelAttributes;
 }
 
-interface Attributes {
+interface KernelAttributes {
   readonly transposeA?: boolean;
   readonly transposeB?: boolean;
   readonly activation?: string;
@@ -89,7 +89,7 @@ const accesses: Record<string, Access> = {
 
 const fused = '_FusedMatMul';
 
-/** @internal Kernels that compute products. The package replaces them. */
+/** @internal Kernels that computeProduct products. The package replaces them. */
 export const kernelNames = ['BatchMatMul', fused];
 
 /** A tensor of more than 3 axes that was reshaped. */
@@ -160,7 +160,7 @@ export function replacementOf(context: Context): KernelConfig {
     const product = readProduct(context, args);
     if (!product || !isActive()) return old.kernelFunc(args);
     try {
-      return compute(context, access, args.backend, product);
+      return computeProduct(context, access, args.backend, product);
     } catch (error) {
       if (error instanceof OutOfMemoryError) return old.kernelFunc(args);
       throw error;
@@ -174,7 +174,7 @@ export function replacementOf(context: Context): KernelConfig {
 }
 
 /** A product that wgemm computes. */
-interface Product {
+interface KernelProduct {
   readonly a: TensorInfo;
   readonly b: TensorInfo;
   readonly bias: TensorInfo | undefined;
@@ -187,11 +187,11 @@ interface Product {
   /** Bounds of the result, which wgemm applies. */
   readonly bounds: readonly [min: number, max: number];
   /** What is applied to the product afterwards. */
-  readonly then: Step | null;
+  readonly then: ApplyActivation | null;
 }
 
 /** Applies an activation to a tensor. Returns that tensor, or a new one. */
-type Step = (backend: Backend, tensor: TensorInfo) => TensorInfo;
+type ApplyActivation = (backend: Backend, tensor: TensorInfo) => TensorInfo;
 
 const noBounds = [-Infinity, Infinity] as const;
 
@@ -209,7 +209,7 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
 function readProduct(
   { functions, always, threads, isWasm, last, old }: Context,
   { inputs, backend, attrs = {} }: KernelArguments,
-): Product | null {
+): KernelProduct | null {
   const { a, b, bias, preluActivationWeights: slopes } = inputs;
   if (a?.dtype !== 'float32' || b?.dtype !== 'float32') return null;
   const { transposeA = false, transposeB = false, activation = 'linear' } = attrs;
@@ -279,7 +279,7 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /**
- * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, the
+ * Whether the old kernel of `wasm` may computeProduct this. Unless XNNPACK computes the product, the
  * kernel of tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first
  * row gets all elements of the bias. It refuses a bias of several axes, and repeats the slopes as
  * they lie.
@@ -323,7 +323,7 @@ function stepOf(
   slopes: TensorInfo | undefined,
   shape: readonly number[],
   alpha = 0,
-): Step | null {
+): ApplyActivation | null {
   if (activation === 'prelu') {
     if (!slopes) return null;
     // XNNPACK's kernel is five times as fast, but it repeats the slopes as they lie.
@@ -339,7 +339,11 @@ function stepOf(
   const kernel = name && getKernel(name, backendName);
   if (!kernel) return null;
   return (backend, x) =>
-    kernel.kernelFunc({ inputs: { x, alpha: slopes }, backend, attrs: { alpha } as Attributes });
+    kernel.kernelFunc({
+      inputs: { x, alpha: slopes },
+      backend,
+      attrs: { alpha } as KernelAttributes,
+    });
 }
 
 /**
@@ -411,11 +415,11 @@ function isBroadcastTo(from: readonly number[], to: readonly number[]): boolean 
   return result?.length === to.length && result.every((size, i) => size === to[i]);
 }
 
-function compute(
+function computeProduct(
   { core, weights }: Context,
   { make, view }: Access,
   backend: Backend,
-  { a, b, bias, transposeA, transposeB, shapes, shape, bounds, then }: Product,
+  { a, b, bias, transposeA, transposeB, shapes, shape, bounds, then }: KernelProduct,
 ): TensorInfo {
   const float32 = core.dtypes.indexOf('float32');
   const [shapeA, shapeB, whole] = shapes;

@@ -14,7 +14,7 @@ export interface DataOwner {
 }
 
 /** A product's view of a tensor: the same data may be a matrix of other sizes, or transposed. */
-interface Matrix {
+interface WeightMatrix {
   readonly rows: number;
   readonly columns: number;
   readonly trans: boolean;
@@ -48,7 +48,7 @@ export interface KeptWeights {
 
 /** @internal @param maxMemory the limit of `wg`, in bytes */
 export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
-  let matrices = new WeakMap<object, Matrix[]>();
+  let matrices = new WeakMap<object, WeightMatrix[]>();
   // Weak, so that a tensor that nobody disposes of does not keep its packed weights: the instance
   // frees them when they are collected.
   const held = new Set<WeakRef<PackedWeights>>();
@@ -68,7 +68,7 @@ export function keepWeights(wg: Gemm, maxMemory: number): KeptWeights {
     matrices = new WeakMap();
   };
 
-  const pack = (data: Float32Array, { rows, columns, trans }: Matrix) => {
+  const pack = (data: Float32Array, { rows, columns, trans }: WeightMatrix) => {
     for (const each of held) if (each.deref()?.disposed ?? true) held.delete(each);
     // The other half is for the operands of products, which would be out-of-core without it.
     if (wg.memory().inUse + data.byteLength > maxMemory / 2) return null;

@@ -33,12 +33,12 @@ import {
   type Values,
 } from './message.js';
 
-interface Port {
+interface PagePort {
   postMessage(answer: Answer, transfer: ArrayBuffer[]): void;
   listen(take: (order: Order) => void, onUnreadable: () => void): void;
 }
 
-const port = ((): Port => {
+const port = ((): PagePort => {
   const parent = nodeWorkers()?.parentPort;
   if (parent) {
     return {
@@ -48,7 +48,7 @@ const port = ((): Port => {
     };
   }
   const scope = globalThis as unknown as {
-    postMessage: Port['postMessage'];
+    postMessage: PagePort['postMessage'];
     addEventListener(type: string, listener: (event: { data: Order }) => void): void;
     close(): void;
   };
@@ -169,13 +169,13 @@ function objectOf(handle: number): HeapTensor | PackedWeights {
   return objects.get(handle) as HeapTensor | PackedWeights;
 }
 
-type Run<M extends Method> = (values: Values[M], operands: (Operand | null)[]) => unknown;
+type RunMethod<M extends Method> = (values: Values[M], operands: (Operand | null)[]) => unknown;
 
 const computations = Object.fromEntries(
   Object.keys(operations).map((name) => [name, computeBy(name as OperationName)]),
-) as Record<OperationName, Run<OperationName>>;
+) as Record<OperationName, RunMethod<OperationName>>;
 
-const calls: { readonly [M in Method]: Run<M> } = {
+const calls: { readonly [M in Method]: RunMethod<M> } = {
   ...computations,
   createGemm: start,
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
@@ -193,7 +193,7 @@ const calls: { readonly [M in Method]: Run<M> } = {
 };
 
 function run({ method, values }: CallOrder, operands: (Operand | null)[]): unknown {
-  return (calls[method] as Run<Method>)(values, operands);
+  return (calls[method] as RunMethod<Method>)(values, operands);
 }
 
 /** Throws what the call would throw, except for errors that depend on elements. */
@@ -231,7 +231,7 @@ function argumentsOf(
   return { operation: operations[name], attributes, operands, out };
 }
 
-function computeBy(name: OperationName): Run<OperationName> {
+function computeBy(name: OperationName): RunMethod<OperationName> {
   return ({ attributes }, operands) => {
     const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
     return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle

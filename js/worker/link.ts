@@ -64,7 +64,7 @@ export interface Request<M extends Method> {
 }
 
 /** A call that has no answer yet. */
-interface Pending {
+interface PendingCall {
   readonly method: Method;
   /** Keeps its handles from the collector. */
   readonly request: unknown;
@@ -83,7 +83,7 @@ export class Link implements Reader {
   #port: Port;
   #assets: Assets | undefined;
   readonly #advice: string;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingCall>();
   #calls = 0;
   #started = false;
   readonly #waiting: ReturnType<typeof waitFor> | undefined;

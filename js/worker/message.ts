@@ -143,7 +143,7 @@ export interface Packet {
 export type Way = 'copy' | 'move' | 'describe';
 
 /** An array of the caller among the operands. */
-interface Source {
+interface ArraySource {
   readonly name: string;
   readonly sent: SentArray;
   readonly array: DataArray;
@@ -172,7 +172,7 @@ export function packetsOf(
   numberOf: (handle: Handle, name: string) => number,
   changed: (name: string) => unknown,
 ): (way: Way) => Packet {
-  const sources: Source[] = [];
+  const sources: ArraySource[] = [];
   const sent = operands.map((operand): SentOperand | null => {
     if (operand === null) return null;
     const source = send(operand); // which finds the size
@@ -190,7 +190,7 @@ export function packetsOf(
     if (length === 0 && isDetached(buffer)) throw changed(name);
     const bytes = byteLengthOf(array) / length || 0; // of an element
     const start = byteOffset + findIn(op, operand, length) * bytes;
-    const sent = { ...describe(array), length: operand.size };
+    const sent = { ...describeArray(array), length: operand.size };
     const [end, isRead] = [start + operand.size * bytes, parameterNames.includes(name as never)];
     sources.push({ name, sent, array, length, byteOffset, buffer, start, end, isRead });
     return sent;
@@ -199,7 +199,7 @@ export function packetsOf(
   return (way) => {
     for (const source of sources) if (!isUnchanged(source)) throw changed(source.name);
     const buffers: (ArrayBuffer | number)[] = [];
-    const place = (group: readonly Source[], from: number, buffer: ArrayBuffer | number) => {
+    const place = (group: readonly ArraySource[], from: number, buffer: ArrayBuffer | number) => {
       for (const { sent, start } of group)
         Object.assign(sent, { buffer: buffers.length, offset: start - from });
       buffers.push(buffer);
@@ -216,7 +216,7 @@ export function packetsOf(
       }
       for (const cluster of clusters(inIt)) {
         // From a multiple of 8 bytes, so that every array stays aligned.
-        const first = Math.floor((cluster[0] as Source).start / 8) * 8;
+        const first = Math.floor((cluster[0] as ArraySource).start / 8) * 8;
         const last = Math.max(...cluster.map((source) => source.end));
         const isDescribed = way === 'describe' && !cluster.some((source) => source.isRead);
         place(cluster, first, isDescribed ? last - first : copyOf(buffer, first, last));
@@ -226,7 +226,7 @@ export function packetsOf(
   };
 }
 
-function isUnchanged({ array, length, byteOffset, buffer }: Source): boolean {
+function isUnchanged({ array, length, byteOffset, buffer }: ArraySource): boolean {
   return lengthOf(array) === length && offsetOf(array) === byteOffset && !isDetached(buffer);
 }
 
@@ -246,8 +246,8 @@ export function move(buffer: ArrayBufferLike): ArrayBuffer | undefined {
 }
 
 /** Groups arrays that overlap. They are of one buffer, in the order of their starts. */
-function clusters(sources: readonly Source[]): Source[][] {
-  const found: Source[][] = [];
+function clusters(sources: readonly ArraySource[]): ArraySource[][] {
+  const found: ArraySource[][] = [];
   let end = -1;
   for (const source of sources) {
     if (source.start < end) found.at(-1)?.push(source);
@@ -291,12 +291,12 @@ export function arrayOf(
 }
 
 /** Describes an array whose buffer is the first of a message. */
-function describe(array: DataArray): SentArray {
+function describeArray(array: DataArray): SentArray {
   const [name, offset, length] = [classOf(array) as string, offsetOf(array), lengthOf(array)];
   return { name, buffer: 0, offset, length };
 }
 
 /** @internal A message of one array, with its whole buffer. */
 export function sentArray(array: DataArray): { array: SentArray; buffers: ArrayBuffer[] } {
-  return { array: describe(array), buffers: [bufferOf(array) as ArrayBuffer] };
+  return { array: describeArray(array), buffers: [bufferOf(array) as ArrayBuffer] };
 }

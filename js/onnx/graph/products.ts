@@ -7,7 +7,7 @@ import type { OnnxNode } from '../read/model.js';
 import type { OnnxDType } from '../read/value.js';
 
 /** @internal A tensor as calls take it. */
-export interface Operand {
+export interface ProductOperand {
   readonly dtype: OnnxDType;
   readonly shape: readonly number[];
   readonly data: DataArray;
@@ -15,7 +15,7 @@ export interface Operand {
 }
 
 /** @internal What calls need to know of packed weights. */
-export interface Weights {
+export interface ProductWeights {
   readonly dtype: OnnxDType;
   /** (..., K, N) */
   readonly shape: readonly number[];
@@ -25,15 +25,15 @@ export interface Weights {
 /** @internal What a call computes besides its node, for nodes that follow it. */
 export interface Extra {
   alpha?: number;
-  bias?: Operand;
+  bias?: ProductOperand;
   activation?: Activation;
-  out?: Operand;
+  out?: ProductOperand;
 }
 
-type Inputs = readonly (Operand | undefined)[];
+type ProductInputs = readonly (ProductOperand | undefined)[];
 
 /** An operand whose elements are not needed. */
-export type Shaped = Pick<Operand, 'dtype' | 'shape'>;
+export type Shaped = Pick<ProductOperand, 'dtype' | 'shape'>;
 
 /** @internal How a node is computed. */
 export interface ProductCall {
@@ -51,11 +51,11 @@ export interface ProductCall {
     readonly activation: boolean;
   };
   /** The arguments of `pack`; undefined if it refuses such a B. */
-  pack(inputs: Inputs): [b: unknown, options: object] | undefined;
+  pack(inputs: ProductInputs): [b: unknown, options: object] | undefined;
   /** The type and the shape of the result, if the call accepts the operands. */
-  result(inputs: readonly (Shaped | undefined)[], weights: Weights | undefined): Shaped;
+  result(inputs: readonly (Shaped | undefined)[], weights: ProductWeights | undefined): Shaped;
   /** The arguments of the call. */
-  arguments(inputs: Inputs, weights: Weights | undefined, extra: Extra): unknown[];
+  arguments(inputs: ProductInputs, weights: ProductWeights | undefined, extra: Extra): unknown[];
 }
 
 /** @internal */
@@ -257,7 +257,7 @@ function compileNBits(attributes: Attributes, _: number, node: OnnxNode): Produc
   const bits = attributes.int('bits', 4);
   const blockSize = attributes.int('block_size');
   const accuracyLevel = attributes.int('accuracy_level', 0);
-  const weightsOf = ([, data, scales, zeroPoints, gIdx]: Inputs) => ({
+  const weightsOf = ([, data, scales, zeroPoints, gIdx]: ProductInputs) => ({
     data,
     scales,
     zeroPoints,

@@ -11,7 +11,7 @@ import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize }
 import { type Attributes, unsupported } from './operator.js';
 import { sizeOf } from './storage.js';
 
-type Loop = (
+type QuantizeLoop = (
   y: Numbers,
   at: number,
   length: number,
@@ -39,7 +39,7 @@ function scaled(
   make: Make,
   dtype: OnnxDType,
   { axis: given, block }: { axis: number; block: number },
-  loop: Loop,
+  loop: QuantizeLoop,
 ): Value {
   const x = input as Value;
   const { shape: from } = scale as Value;
@@ -79,7 +79,7 @@ function scaled(
   });
 }
 
-const quantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
+const quantize: QuantizeLoop = (y, at, length, s, x, scales, zeros, q, t) => {
   const least = classOf(y) === 'Int8Array' ? -128 : 0;
   for (; length > 0; --length, at += s, q += t) {
     const v =
@@ -88,7 +88,7 @@ const quantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
   }
 };
 
-const dequantize: Loop = (y, at, length, s, x, scales, zeros, q, t) => {
+const dequantize: QuantizeLoop = (y, at, length, s, x, scales, zeros, q, t) => {
   for (; length > 0; --length, at += s, q += t)
     y[at] = Math.fround((x[at] as number) - (zeros[q] as number)) * (scales[q] as number);
 };

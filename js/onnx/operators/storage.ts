@@ -9,7 +9,7 @@ import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.j
 /** Values of fewer bytes are in arrays of their own, which take less time to make. */
 const fewBytes = 4096;
 
-/** Bytes to which the sizes of blocks are rounded up, so that similar sizes share blocks. */
+/** Bytes to which the sizes of chunks are rounded up, so that similar sizes share chunks. */
 const roundedTo = 1024;
 
 /** The most bytes of all arrays of a run if the instance is in a worker, as in wasm. */
@@ -21,8 +21,8 @@ export class Root {
   uses = 0;
   constructor(
     /** Memory of the instance, of at least as many bytes as the elements. */
-    readonly block: HeapTensor<Uint8Array> | undefined,
-    /** The elements, if they are not in a block. */
+    readonly chunk: HeapTensor<Uint8Array> | undefined,
+    /** The elements, if they are not in a chunk. */
     readonly array: DataArray | undefined,
     /** Whether the run made them, so that an operator may overwrite them after their last use. */
     readonly isOwn: boolean,
@@ -41,9 +41,9 @@ export class Stored implements Value {
   ) {}
 
   get data(): DataArray {
-    const { block, array } = this.root;
-    if (block === undefined) return array as DataArray;
-    const { buffer, byteOffset } = block.data;
+    const { chunk, array } = this.root;
+    if (chunk === undefined) return array as DataArray;
+    const { buffer, byteOffset } = chunk.data;
     // When memory grows, it moves.
     if (this.#view?.buffer !== buffer)
       this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset, this.size);
@@ -78,13 +78,13 @@ export function newArray(dtype: OnnxDType, size: number, op = 'run'): DataArray 
 }
 
 /**
- * @internal The values of a model's runs. One run at a time takes them. Between runs the blocks
+ * @internal The values of a model's runs. One run at a time takes them. Between runs the chunks
  * stay, except those that the last run has not used.
  */
 export class Storage {
-  /** Blocks that no value has, by size. */
+  /** Chunks that no value has, by size. */
   readonly #free: HeapTensor<Uint8Array>[] = [];
-  /** The blocks that the run has used. */
+  /** The chunks that the run has used. */
   readonly #used = new Set<HeapTensor<Uint8Array>>();
   readonly #live = new Set<Root>();
   /** Bytes of arrays that the run has made and not given up. */
@@ -96,7 +96,7 @@ export class Storage {
   /**
    * A value of its own, whose elements have any value.
    *
-   * @param isOperand whether a product reads or writes it, which must copy what is not in a block
+   * @param isOperand whether a product reads or writes it, which must copy what is not in a chunk
    */
   make(dtype: OnnxDType, shape: readonly number[], isOperand = false): Stored {
     const size = sizeOf(shape);
@@ -119,18 +119,18 @@ export class Storage {
     if (--root.uses === 0) this.#giveUp(root);
   }
 
-  /** Gives up what is left of a run, and the blocks that it has not used. */
+  /** Gives up what is left of a run, and the chunks that it has not used. */
   end(): void {
     for (const root of this.#live) this.#giveUp(root);
-    const blocks = this.#free.splice(0);
-    for (const block of blocks) {
-      if (this.#used.has(block)) this.#free.push(block);
-      else block.dispose();
+    const chunks = this.#free.splice(0);
+    for (const chunk of chunks) {
+      if (this.#used.has(chunk)) this.#free.push(chunk);
+      else chunk.dispose();
     }
     this.#used.clear();
   }
 
-  /** Frees all blocks. Their values end. */
+  /** Frees all chunks. Their values end. */
   dispose(): void {
     this.#used.clear();
     this.end();
@@ -155,38 +155,38 @@ export class Storage {
     return root;
   }
 
-  /** A free block of about this size, or a new one. */
+  /** A free chunk of about this size, or a new one. */
   #take(wg: Gemm, bytes: number): HeapTensor<Uint8Array> {
     const size = Math.ceil(bytes / roundedTo) * roundedTo;
     const least = this.#free[this.#indexOf(size)]?.size;
-    let block: HeapTensor<Uint8Array> | undefined;
-    // Take the last block of its size: nothing moves if all blocks have one size.
-    if (least && least <= 2 * size) [block] = this.#free.splice(this.#indexOf(least + 1) - 1, 1);
-    block ??= this.#alloc(wg, size);
-    this.#used.add(block);
-    return block;
+    let chunk: HeapTensor<Uint8Array> | undefined;
+    // Take the last chunk of its size: nothing moves if all chunks have one size.
+    if (least && least <= 2 * size) [chunk] = this.#free.splice(this.#indexOf(least + 1) - 1, 1);
+    chunk ??= this.#alloc(wg, size);
+    this.#used.add(chunk);
+    return chunk;
   }
 
   #alloc(wg: Gemm, size: number): HeapTensor<Uint8Array> {
     try {
       return wg.alloc('uint8', [size]);
     } catch (error) {
-      // Blocks of other sizes may take the memory that is missing.
+      // Chunks of other sizes may take the memory that is missing.
       if (!(error instanceof OutOfMemoryError) || this.#free.length === 0) throw error;
-      for (const block of this.#free.splice(0)) block.dispose();
+      for (const chunk of this.#free.splice(0)) chunk.dispose();
       return wg.alloc('uint8', [size]);
     }
   }
 
   #giveUp(root: Root): void {
     if (!this.#live.delete(root)) return;
-    const { block, array } = root;
+    const { chunk, array } = root;
     if (array) this.#arrayBytes -= array.byteLength;
-    if (!block) return;
-    this.#free.splice(this.#indexOf(block.size + 1), 0, block);
+    if (!chunk) return;
+    this.#free.splice(this.#indexOf(chunk.size + 1), 0, chunk);
   }
 
-  /** The index of the first free block of at least `size` bytes, by binary search. */
+  /** The index of the first free chunk of at least `size` bytes, by binary search. */
   #indexOf(size: number): number {
     let [first, end] = [0, this.#free.length];
     while (first < end) {

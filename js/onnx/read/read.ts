@@ -20,9 +20,9 @@ import {
   type ExternalData,
   type Fetch,
   fetchPending,
-  type Pending,
+  type PendingData,
   readEntry,
-  readTensor,
+  readTensorField,
   typeOf,
 } from './tensors.js';
 import { Wire } from './wire.js';
@@ -84,7 +84,7 @@ export async function readOnnx(
   // Another thread may change shared memory after a check.
   const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
   const wire = new Wire(isShared ? given.slice() : given);
-  const pending: Pending[] = [];
+  const pending: PendingData[] = [];
   let model;
   try {
     model = readModel(wire, pending);
@@ -115,7 +115,7 @@ function frozen<T>(value: T): T {
   return Object.freeze(value);
 }
 
-function readModel(wire: Wire, pending: Pending[]): OnnxModel {
+function readModel(wire: Wire, pending: PendingData[]): OnnxModel {
   let irVersion = 0;
   let graph: OnnxGraph | undefined;
   const producer = { name: '', version: '' };
@@ -164,7 +164,7 @@ function readFunction(wire: Wire): string {
   return domain === '' ? name : `${domain}.${name}`;
 }
 
-function readGraph(wire: Wire, title: string, pending: Pending[], depth: number): OnnxGraph {
+function readGraph(wire: Wire, title: string, pending: PendingData[], depth: number): OnnxGraph {
   if (depth > mostGraphs)
     throw wire.malformed(`has more than ${mostGraphs} graphs within each other`);
   let name = '';
@@ -178,7 +178,7 @@ function readGraph(wire: Wire, title: string, pending: Pending[], depth: number)
       if (field === 1) nodes.push(readNode(wire, nodes.length, pending, depth));
       else if (field === 2) name = wire.text();
       else if (field === 5) {
-        const tensor = readTensor(wire, 'initializer', pending);
+        const tensor = readTensorField(wire, 'initializer', pending);
         if (initializers.has(tensor.name))
           throw wire.malformed(`has two initializers ${describe(tensor.name)}`);
         if (tensor.name === '') throw wire.malformed('has an initializer without a name');
@@ -197,7 +197,7 @@ function readGraph(wire: Wire, title: string, pending: Pending[], depth: number)
 
 const noAttributes: ReadonlyMap<string, OnnxAttribute> = new Map();
 
-function readNode(wire: Wire, index: number, pending: Pending[], depth: number): OnnxNode {
+function readNode(wire: Wire, index: number, pending: PendingData[], depth: number): OnnxNode {
   let name = '';
   let type = '';
   let domain = '';
@@ -224,7 +224,7 @@ function readNode(wire: Wire, index: number, pending: Pending[], depth: number):
 
 function readAttribute(
   wire: Wire,
-  pending: Pending[],
+  pending: PendingData[],
   depth: number,
 ): [name: string, value: OnnxAttribute] {
   return wire.message('attribute', () => {
@@ -246,12 +246,12 @@ function readAttribute(
       else if (field === 2) numbers[2] = wire.float();
       else if (field === 3) numbers[3] = wire.int();
       else if (field === 4) string = wire.text();
-      else if (field === 5) tensor = readTensor(wire, 'tensor', pending);
+      else if (field === 5) tensor = readTensorField(wire, 'tensor', pending);
       else if (field === 6) graph = readGraph(wire, 'graph', pending, depth + 1);
       else if (field === 7) wire.floats((value) => wire.add(floats, value));
       else if (field === 8) wire.ints((value) => wire.add(ints, value));
       else if (field === 9) strings.push(wire.text());
-      else if (field === 10) tensors.push(readTensor(wire, 'tensor', pending));
+      else if (field === 10) tensors.push(readTensorField(wire, 'tensor', pending));
       else if (field === 11) graphs.push(readGraph(wire, 'graph', pending, depth + 1));
       else if (field === 20) type = wire.size('type');
       else if (field === 21) throw wire.malformed('refers to one of a function');

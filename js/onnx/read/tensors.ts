@@ -17,9 +17,9 @@ const [floats, int32s, int64s, doubles, uint64s] = [4, 5, 7, 10, 11];
 const typedFields = [floats, int32s, 6, int64s, doubles, uint64s];
 
 /** By TensorProto.DataType: the type, and for those that are read bytes per element and a field. */
-type Read = readonly [OnnxDType, bytes: number, field: number];
+type Encoding = readonly [OnnxDType, bytes: number, field: number];
 type Unread = readonly [OnnxOtherDType];
-const types: readonly (Read | Unread)[] = [
+const types: readonly (Encoding | Unread)[] = [
   ['none'],
   ['float32', 4, floats],
   ['uint8', 1, int32s],
@@ -47,7 +47,7 @@ const types: readonly (Read | Unread)[] = [
 ];
 
 /** @internal The type of a number of TensorProto.DataType. */
-export function typeOf(number: number | bigint): Read | Unread {
+export function typeOf(number: number | bigint): Encoding | Unread {
   return types[Number(number)] ?? ['other'];
 }
 
@@ -66,7 +66,7 @@ export interface ExternalData {
 }
 
 /** @internal External data, and what takes it. */
-export interface Pending extends ExternalData {
+export interface PendingData extends ExternalData {
   /** The tensor, for errors. */
   readonly title: string;
   readonly take: (bytes: Uint8Array) => void;
@@ -75,10 +75,10 @@ export interface Pending extends ExternalData {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** @internal Reads the tensor in a field. External data is added to `pending`. */
-export function readTensor(
+export function readTensorField(
   wire: Wire,
   title: string,
-  pending: Pending[],
+  pending: PendingData[],
 ): OnnxTensor | OnnxUnreadTensor {
   return wire.message(title, () => {
     const shape: number[] = [];
@@ -133,7 +133,7 @@ function readTyped(
   wire: Wire,
   invalid: (what: string) => Error,
   count: number,
-  [dtype, bytesPerElement, wanted]: Read,
+  [dtype, bytesPerElement, wanted]: Encoding,
 ): DataArray {
   // Each element has a byte or more.
   if (count > wire.extent) throw invalid(`needs ${count} elements, and has ${wire.extent} bytes`);
@@ -223,7 +223,7 @@ export type Fetch = (
 ) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
 
 /** @internal Fetches what is outside of the model, one tensor after the other. */
-export async function fetchPending(pending: readonly Pending[], fetch?: Fetch): Promise<void> {
+export async function fetchPending(pending: readonly PendingData[], fetch?: Fetch): Promise<void> {
   for (const { title, take, location, offset, length } of pending) {
     if (!fetch) {
       const found = `${title} is in another file, ${describe(location)}`;

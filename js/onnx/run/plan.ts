@@ -12,7 +12,7 @@ import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** @internal A node that the call of a product computes, too, or that follows it otherwise. */
-export type Link = {
+export type ProductLink = {
   readonly checked: CheckedNode;
   readonly input: string;
   /** The types of its constants, which must be the type of the product. */
@@ -31,13 +31,13 @@ export interface PlannedStep {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   /** What follows a product, in order. */
-  readonly links: readonly Link[];
+  readonly links: readonly ProductLink[];
   /** The Transpose that an operand of a product passes, by the index of the input. */
   readonly views: ReadonlyMap<number, CheckedNode>;
 }
 
 /** @internal */
-export interface Plan {
+export interface PlannedModel {
   readonly steps: readonly PlannedStep[];
   /** Constants of the model and those that were folded, by name. */
   readonly constants: ReadonlyMap<string, Value>;
@@ -54,7 +54,7 @@ const timesLarger = 8;
 const mostFolded = 2 ** 26;
 
 /** @internal @param isHere whether a product can write a result with strides */
-export function planSteps(graph: CheckedGraph, isHere: boolean): Plan {
+export function planSteps(graph: CheckedGraph, isHere: boolean): PlannedModel {
   const constants = new Map<string, Value>(graph.constants);
   const isOutput = new Set(graph.outputs.map(({ name }) => name));
   const nodes = joinGelu(fold(graph.nodes, constants), isOutput, constants);
@@ -175,11 +175,11 @@ function join(
   const takers = findTakers(nodes);
   const viewed = findViews(nodes, isOutput, takers, constants);
   /** By the node at whose place the step runs. */
-  const chains = new Map<CheckedNode, { product: CheckedNode; links: Link[] }>();
+  const chains = new Map<CheckedNode, { product: CheckedNode; links: ProductLink[] }>();
   const joined = new Set<CheckedNode>(viewed.values());
   for (const product of nodes) {
     if (!product.product) continue;
-    const links: Link[] = [];
+    const links: ProductLink[] = [];
     let input = product.node.outputs[0] as string;
     while (!isOutput.has(input)) {
       const [taker, ...others] = takers.get(input) ?? [];
@@ -247,13 +247,13 @@ function linkOf(
   checked: CheckedNode,
   input: string,
   { product }: CheckedNode,
-  links: readonly Link[],
+  links: readonly ProductLink[],
   constants: ReadonlyMap<string, Value>,
   isHere: boolean,
-): Link | undefined {
+): ProductLink | undefined {
   const { node } = checked;
   const fuses = product?.fuses;
-  const has = (...kinds: Link['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
+  const has = (...kinds: ProductLink['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
   if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
   // The operators below have at most 3 inputs. Concat may have thousands.
   const [first, second, third] = node.inputs;

@@ -31,13 +31,19 @@ import type { InstanceOptions } from '../../instance/start-core.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { WorkerGemm } from '../../worker/gemm.js';
 import { type CheckedNode, checkGraph, listNames } from '../graph/graph.js';
-import type { Extra, Operand, ProductCall, Shaped, Weights } from '../graph/products.js';
+import type {
+  Extra,
+  ProductOperand,
+  ProductCall,
+  Shaped,
+  ProductWeights,
+} from '../graph/products.js';
 import { keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
 import { newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
-import { type Link, type PlannedStep, planSteps } from './plan.js';
+import { type ProductLink, type PlannedStep, planSteps } from './plan.js';
 
 /**
  * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of
@@ -319,13 +325,13 @@ interface Step {
 
 interface ProductStep {
   readonly call: ProductCall;
-  readonly weights: Weights | undefined;
+  readonly weights: ProductWeights | undefined;
   readonly views: PlannedStep['views'];
   readonly links: readonly StepLink[];
 }
 
 interface StepLink {
-  readonly link: Link;
+  readonly link: ProductLink;
   /** Its inputs; `theResult` is what comes before it. */
   readonly inputs: readonly number[];
   /** Of a bias: the number of its name. */
@@ -371,7 +377,7 @@ async function prepare(
     return number;
   };
   const outputs = graph.outputs.map((info) => ({ info, number: numberOf(info.name) }));
-  const packed = new Map<string, Weights>();
+  const packed = new Map<string, ProductWeights>();
   const operands = new Set<number>(); // that products take
   const others = new Set<number>(outputs.map(({ number }) => number)); // that operators take
   const steps: Omit<Step, 'ends'>[] = [];
@@ -457,8 +463,8 @@ async function packWeights(
   call: ProductCall,
   names: readonly string[],
   constants: ReadonlyMap<string, Value>,
-  packed: Map<string, Weights>,
-): Promise<Weights | undefined> {
+  packed: Map<string, ProductWeights>,
+): Promise<ProductWeights | undefined> {
   const isConstant = (i: number) => !names[i] || constants.has(names[i]);
   if (!names[call.b] || !call.packed.every(isConstant)) return undefined;
   const args = call.pack(names.map((name) => constants.get(name)));
@@ -469,7 +475,7 @@ async function packWeights(
   );
   let weights = packed.get(key);
   if (!weights) {
-    weights = owned.add((await owned.call('pack', args)) as Weights);
+    weights = owned.add((await owned.call('pack', args)) as ProductWeights);
     packed.set(key, weights);
   }
   return weights;
@@ -480,9 +486,9 @@ function keptStored(
   dtype: OnnxDType,
   shape: readonly number[],
   data: DataArray,
-  block?: HeapTensor<Uint8Array>,
+  chunk?: HeapTensor<Uint8Array>,
 ): Stored {
-  const root = new Root(block, block ? undefined : data, false);
+  const root = new Root(chunk, chunk ? undefined : data, false);
   root.uses = Infinity;
   return new Stored(dtype, shape, data.length, root);
 }
@@ -495,11 +501,11 @@ async function holdConstant(
 ): Promise<Stored> {
   if (!owned.core || !isOperand || data.length === 0)
     return keptStored(dtype, shape, copyOf(data, dtype));
-  const block = owned.add(
+  const chunk = owned.add(
     (await owned.call('alloc', ['uint8', [data.byteLength]])) as HeapTensor<Uint8Array>,
   );
-  block.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
-  return keptStored(dtype, shape, data, block);
+  chunk.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
+  return keptStored(dtype, shape, data, chunk);
 }
 
 /** Adds to each step the names that no later step takes. */
@@ -640,7 +646,7 @@ class LoadedModel implements Model {
       for (let i = 0; i < inputs.length; ++i) {
         const { number, isOperand } = inputs[i] as LoadedInput;
         let value = feeds[i] as Stored;
-        if (core && isOperand && value.root.block === undefined) {
+        if (core && isOperand && value.root.chunk === undefined) {
           // Several products may take it.
           const copy = storage.make(value.dtype, value.shape, true);
           copy.data.set(value.data as never);
@@ -788,7 +794,7 @@ class LoadedModel implements Model {
         call.fuses.bias === 'any' && // other calls refuse a bias in the memory of the result
         addend?.root.isOwn &&
         addend.root.uses === 1 &&
-        addend.root.block &&
+        addend.root.chunk &&
         !perm &&
         step.ends.includes(bias) &&
         addend.dtype === plain.dtype &&
@@ -803,7 +809,7 @@ class LoadedModel implements Model {
       number: number,
       value: Stored | undefined,
       i?: number,
-    ): Operand | undefined => {
+    ): ProductOperand | undefined => {
       const handle = this.#loaded.handles.get(number);
       const view = i === undefined ? undefined : transposed[i];
       const data = (handle ?? value?.data) as DataArray;
@@ -811,7 +817,7 @@ class LoadedModel implements Model {
     };
     const operands = inputs.map((input, i) => operandOf(step.inputs[i] as number, input, i));
     if (bias !== absent) {
-      const addend = operandOf(bias, values[bias]) as Operand;
+      const addend = operandOf(bias, values[bias]) as ProductOperand;
       const isColumns = call.fuses.bias === 'columns';
       extra.bias = isColumns ? { ...addend, shape: [sizeOf(addend.shape)] } : addend;
     }
@@ -1050,7 +1056,7 @@ const sameShape = (a: readonly number[], b: readonly number[]): boolean =>
 
 /** Whether the call of a product can compute a link, too, with the same elements. */
 function canFuse(
-  link: Link,
+  link: ProductLink,
   { fuses }: ProductCall,
   { dtype, shape }: Shaped,
   other: Stored | undefined,
