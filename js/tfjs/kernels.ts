@@ -89,7 +89,7 @@ const accesses: Record<string, Access> = {
 
 const fused = '_FusedMatMul';
 
-/** @internal Kernels that computeProduct products. The package replaces them. */
+/** @internal Kernels that compute products. The package replaces them. */
 export const kernelNames = ['BatchMatMul', fused];
 
 /** A tensor of more than 3 axes that was reshaped. */
@@ -279,7 +279,7 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /**
- * Whether the old kernel of `wasm` may computeProduct this. Unless XNNPACK computes the product, the
+ * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, the
  * kernel of tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first
  * row gets all elements of the bias. It refuses a bias of several axes, and repeats the slopes as
  * they lie.
