@@ -118,7 +118,8 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
     problem->n = packed.n();
   } else {
     WGEMM_RETURN_IF_ERROR(check_rank2(kOp, "B", b.dims));
-    WGEMM_RETURN_IF_ERROR(check_inner(kOp, a, ta, k, b, tb, b.dims[tb ? 1 : 0]));
+    WGEMM_RETURN_IF_ERROR(check_same_k(kOp, {"A", a.dims, ta, "transA", k},
+                                       {"B", b.dims, tb, "transB", b.dims[tb ? 1 : 0]}));
     problem->n = b.dims[tb ? 0 : 1];
   }
   problem->m = m;

@@ -8,7 +8,7 @@ namespace wgemm {
 namespace {
 
 constexpr const char* kOp = "matmul";
-constexpr ProductNames kNames = {kOp, "src", "weights", "dst"};
+constexpr ProductNames kNames = {kOp, "src", "weights", "dst", "transpose_a", "transpose_b"};
 
 Status check_stack(const char* name, const ConstTensor& t, bool with_data) {
   WGEMM_RETURN_IF_ERROR(check_operand(kOp, name, t, with_data));

@@ -127,7 +127,7 @@ class NBitsChecker {
       : args_(args),
         with_data_(with_data),
         with_y_(with_data || args.Y.dims.data() != nullptr),
-        product_{{kMatMul, "A", "B", "Y"}, args.A, args.weights.B, args.packed_weights} {}
+        product_{{kMatMul, "A", "B", "Y", "", ""}, args.A, args.weights.B, args.packed_weights} {}
 
   Status check(MatMulProblem* result) {
     const ConstTensor& a = args_.A;

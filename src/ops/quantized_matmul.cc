@@ -65,7 +65,7 @@ class QuantizedChecker {
         op_(kOperators[args.op]),
         with_data_(with_data),
         quantizes_a_(args.op == static_cast<int>(IntegerOp::kDynamicQuantizeMatMul)),
-        product_{{op_.name, "A", "B", "Y"}, args.A, args.B, args.packed_B},
+        product_{{op_.name, "A", "B", "Y", "transA", "transB"}, args.A, args.B, args.packed_B},
         a_dtype_(quantizes_a_ ? DType::kUInt8 : args.A.dtype),
         b_dtype_(args.B.dtype),
         scale_dtype_(DType::kFloat32) {

@@ -54,18 +54,6 @@ int64_t size_at(std::span<const int64_t> dims, size_t axis, size_t rank) {
   return own < 0 ? 1 : dims[static_cast<size_t>(own)];
 }
 
-Status check_k(const StackProduct& product) {
-  const auto& [names, a, b, packed, left, right] = product;
-  if (left.cols == right.rows) return {};
-  return error(
-      Code::kShape, names.op, names.b,
-      {"%% has shape % and %% has shape %; K is % in % and % in %, and must be the same%", names.a,
-       left.is_transposed ? " (transposed)" : "", a.dims, names.b,
-       right.is_transposed ? " (transposed)" : "", b.dims, left.cols, names.a, right.rows, names.b,
-       transpose_advice(names.a[0] == 's', a.dims, left.is_transposed, left.cols, b.dims,
-                        right.is_transposed, right.rows)});
-}
-
 // Broadcasts the batch axes to `shape`, the first `rank` sizes of Y.
 Status broadcast_batch(const StackProduct& product, size_t rank, int64_t* shape) {
   const auto& [names, tensor_a, tensor_b, packed, left, right] = product;
@@ -151,7 +139,9 @@ int64_t stride_at(std::span<const int64_t> dims, std::span<const int64_t> stride
 
 Status check_shapes(const StackProduct& product, MatMulProblem* result) {
   const auto& [names, a, b, packed, left, right] = product;
-  WGEMM_RETURN_IF_ERROR(check_k(product));
+  WGEMM_RETURN_IF_ERROR(
+      check_same_k(names.op, {names.a, a.dims, left.is_transposed, names.trans_a, left.cols},
+                   {names.b, b.dims, right.is_transposed, names.trans_b, right.rows}));
   size_t rank = product.batch_rank();
   WGEMM_RETURN_IF_ERROR(broadcast_batch(product, rank, result->shape));
   if (!left.is_vector) result->shape[rank++] = left.rows;

@@ -25,9 +25,10 @@ Status check_stack_rank(const char* op, const char* name, std::span<const int64_
 Stack make_stack(const PackedWeights& weights);
 Stack make_stack(const ConstTensor& t, bool transposed, bool is_left);
 
-// The names of the operation, its two stacks and the result in errors.
+// The names of the operation, its two stacks and the result in errors, and the arguments that
+// transpose the stacks.
 struct ProductNames {
-  const char *op, *a, *b, *y;
+  const char *op, *a, *b, *y, *trans_a, *trans_b;
 };
 
 // A product of two stacks: their tensors, and the packed weights that replace `b` or null.

@@ -1,6 +1,7 @@
 #include "ops/tensor_check.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -247,28 +248,24 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
                 name, c, y});
 }
 
-const char* transpose_advice(bool is_matmul, std::span<const int64_t> a, bool transA, int64_t k,
-                             std::span<const int64_t> b, bool transB, int64_t b_k) {
-  constexpr const char* kAdvice[2][4] = {
-      {"; set transB if B is (N, K)", "; unset transB if B is (K, N)",
-       "; set transA if A is (K, M)", "; unset transA if A is (M, K)"},
-      {"; set transpose_b if weights is (N, K)", "; unset transpose_b if weights is (K, N)",
-       "; set transpose_a if src is (K, M)", "; unset transpose_a if src is (M, K)"}};
+Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b) {
+  if (a.k == b.k) return {};
   const auto size = [](std::span<const int64_t> dims, bool is_last) {
     return dims.size() < 2 ? -1 : dims[dims.size() - (is_last ? 1 : 2)];
   };
-  if (size(b, !transB) == k) return kAdvice[is_matmul][transB];
-  if (size(a, transA) == b_k) return kAdvice[is_matmul][2 + transA];
-  return "";
-}
-
-Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
-                   const ConstTensor& b, bool transB, int64_t b_k) {
-  if (k == b_k) return {};
-  return error(Code::kShape, op, "B",
-               {"A% has shape % and B% has shape %; K is % in A and % in B, and must be the same%",
-                transA ? " (transposed)" : "", a.dims, transB ? " (transposed)" : "", b.dims, k,
-                b_k, transpose_advice(false, a.dims, transA, k, b.dims, transB, b_k)});
+  const auto set = [](const FactorShape& f) { return f.is_transposed ? "; unset " : "; set "; };
+  std::array<const char*, 6> advice = {"", "", "", "", "", ""};
+  if (size(b.dims, !b.is_transposed) == a.k) {
+    advice = {set(b), b.trans, " if ", b.name, " is ", b.is_transposed ? "(K, N)" : "(N, K)"};
+  } else if (size(a.dims, a.is_transposed) == b.k) {
+    advice = {set(a), a.trans, " if ", a.name, " is ", a.is_transposed ? "(M, K)" : "(K, M)"};
+  }
+  return error(Code::kShape, op, b.name,
+               {"%% has shape % and %% has shape %; K is % in % and % in %, and must be the "
+                "same%%%%%%",
+                a.name, a.is_transposed ? " (transposed)" : "", a.dims, b.name,
+                b.is_transposed ? " (transposed)" : "", b.dims, a.k, a.name, b.k, b.name, advice[0],
+                advice[1], advice[2], advice[3], advice[4], advice[5]});
 }
 
 Status check_factor(const char* op, const char* name, const Factor& factor, DType type,

@@ -45,14 +45,19 @@ Status check_rank2(const char* op, const char* name, std::span<const int64_t> di
 Status check_broadcast(const char* op, const char* name, std::span<const int64_t> c,
                        std::span<const int64_t> y);
 
-// The end of a message about K, which is `k` in A' and `b_k` in B'. If K would be the same with B
-// or A transposed, it says which argument does that. `is_matmul`: MatMulArgs names the arguments.
-const char* transpose_advice(bool is_matmul, std::span<const int64_t> a, bool transA, int64_t k,
-                             std::span<const int64_t> b, bool transB, int64_t b_k);
+// A factor of a product in errors: its name, its sizes, whether the product transposes it, the
+// argument that says so, and its K.
+struct FactorShape {
+  const char* name;
+  std::span<const int64_t> dims;
+  bool is_transposed;
+  const char* trans;
+  int64_t k;
+};
 
-// Checks that A' has as many columns (`k`) as B' has rows (`b_k`).
-Status check_inner(const char* op, const ConstTensor& a, bool transA, int64_t k,
-                   const ConstTensor& b, bool transB, int64_t b_k);
+// Checks that both factors have the same K. Else the error says which of them to transpose, if that
+// helps.
+Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b);
 
 // Checks alpha or beta of a product of operands of `type`, and writes it to `scalar`, rounded as
 // the type demands.

@@ -1,10 +1,18 @@
-/** bindings/embind.cc reads the block of arguments in the order of js/ops/operations.ts. */
+/**
+ * bindings/embind.cc reads the block of arguments in the order of js/ops/operations.ts, and
+ * js/base/properties.ts guards the names there.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Operation } from '../../../js/call/call.js';
 import { operations, parameterNames } from '../../../js/ops/operations.js';
 
-const source = readFileSync(new URL('../../../bindings/embind.cc', import.meta.url), 'utf8');
+const sourceOf = (path: string) =>
+  readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const source = sourceOf('bindings/embind.cc');
+/** What isPolluted() of js/base/properties.ts looks for in Object.prototype. */
+const guarded = sourceOf('js/base/properties.ts').matchAll(/'(\w+)' in base/g);
+const guardedNames = new Set(Array.from(guarded, ([, name]) => name));
 const [, list = ''] = /kOperations\[\]\)\([^{]*\{([^}]*)\}/.exec(source) ?? [];
 /** The structs of embind.cc that read the arguments, in the order of the numbers. */
 const structs = Array.from(list.matchAll(/perform<(\w+)>/g), ([, name]) => name);
@@ -30,7 +38,7 @@ function readsOf(struct: string): { member: string; method: string }[] {
       each.repeat(parameterNames.length),
     );
   return Array.from(whole.matchAll(/(?:\w+\.(\w+) = )?reader\.(\w+)\(/g), ([, member, method]) => ({
-    member: member?.replace('_', '').toLowerCase() ?? '',
+    member: member?.replaceAll('_', '').toLowerCase() ?? '',
     method: method as string,
   }));
 }
@@ -58,5 +66,6 @@ describe('the row of', () => {
     const factor = operands.findIndex(({ method }) => method === 'weights');
     expect(row.operands[factor]).toBe(row.matrices[1]);
     expect(row.operands.slice(-4)).toEqual([...row.matrices, 'out']);
+    for (const name of [...row.inputs, ...row.options]) expect(guardedNames).toContain(name);
   });
 });
