@@ -120,10 +120,10 @@ async function runAgainstInstall(source, build, prefix = installed) {
   return said;
 }
 
-/** The programs of the guide, of README.md and of an operator card do what they say. */
+/** The programs of the guide and of an operator card do what they say. */
 async function testPages() {
   const { code } = blockOf(page, { language: 'cmake' });
-  for (const from of [page, 'README.md', 'docs/operators/integer-products.md']) {
+  for (const from of [page, 'docs/operators/integer-products.md']) {
     const source = join(root, 'build', 'page-native');
     rmSync(source, { recursive: true, force: true });
     mkdirSync(source, { recursive: true });
