@@ -1,6 +1,6 @@
 /**
- * Everything that `wgemm` and `wgemm/linear` export, in one file that contains the glue and the
- * `.wasm`: it loads nothing. It has the build `simd128`, and no threads.
+ * Everything that `wgemm` and `wgemm/linear` export, in one file that contains the `.wasm`, so
+ * that it loads nothing. It has the build `simd128`, and no threads.
  *
  * @module wgemm/inline
  */
