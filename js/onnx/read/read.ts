@@ -165,8 +165,7 @@ function readFunction(wire: Wire): string {
 }
 
 function readGraph(wire: Wire, title: string, pending: PendingData[], depth: number): OnnxGraph {
-  if (depth > mostGraphs)
-    throw wire.malformed(`has more than ${mostGraphs} graphs within each other`);
+  if (depth > mostGraphs) throw wire.malformed(`has graphs nested more than ${mostGraphs} deep`);
   let name = '';
   const nodes: OnnxNode[] = [];
   const inputs: OnnxValueInfo[] = [];
@@ -254,7 +253,7 @@ function readAttribute(
       else if (field === 10) tensors.push(readTensorField(wire, 'tensor', pending));
       else if (field === 11) graphs.push(readGraph(wire, 'graph', pending, depth + 1));
       else if (field === 20) type = wire.size('type');
-      else if (field === 21) throw wire.malformed('refers to one of a function');
+      else if (field === 21) throw wire.malformed('refers to an attribute of a function');
       if (2 <= field && field <= 11) seen = field;
     });
     // Old models state no type. Types that are read are one less than their field.

@@ -193,8 +193,9 @@ export async function loadModel(
   const outputs = readOutputs(chosen);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
-    const found = `${op}: source is a copy of a model, or not of readOnnx`;
-    throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
+    const found = 'source is not itself a model from readOnnx()';
+    const advice = 'pass the model that readOnnx() returned, or bytes';
+    throw new ArgumentError(op, 'source', `${op}: ${found}; ${advice}`);
   }
   const bytes = isModel ? undefined : givenBytes(op, 'source', source);
   if (given !== undefined) {
@@ -246,7 +247,7 @@ function readOutputs(outputs: unknown): readonly string[] | undefined {
   throw new ArgumentError(
     'loadModel',
     'outputs',
-    `loadModel: outputs is ${found}; it must be an array with one or more names, each once`,
+    `loadModel: outputs is ${found}; it must be an array of one or more different names`,
   );
 }
 
@@ -260,7 +261,7 @@ function checkInstance(wg: unknown): void {
   // Other methods of a worker return promises, too.
   const used = isInstance ? useOf(wg as unknown as WorkerGemm) : undefined;
   if (isPending(used)) return void used.catch(() => undefined);
-  const found = used ? 'of another copy of wgemm, such as wgemm/inline' : describe(wg);
+  const found = used ? 'an instance of another copy of wgemm, such as wgemm/inline' : describe(wg);
   throw new ArgumentError(
     'loadModel',
     'wg',
@@ -616,7 +617,7 @@ class LoadedModel implements Model {
       throw new DisposedError(
         op,
         'model',
-        `${op}: the model or its instance is disposed; load it again by loadModel()`,
+        `${op}: the model or its instance is disposed; load the model again by loadModel()`,
       );
   }
 
@@ -964,8 +965,8 @@ class LoadedModel implements Model {
       checkAttached(op, name, array);
       const length = lengthOf(array);
       if (length === sizeOf(axes)) return array;
-      const found = `${length} elements and shape [${axes.join(', ')}]`;
-      throw new ShapeError(op, name, `${label} has ${found}; they must agree`);
+      const rule = `its shape [${axes.join(', ')}] needs ${sizeOf(axes)}`;
+      throw new ShapeError(op, name, `${label} has ${length} elements; ${rule}`);
     };
     find();
     return () => {
@@ -1039,7 +1040,7 @@ function checkShape(
         op,
         name,
         `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; ` +
-          'sizes of one name must be the same',
+          'sizes of the same name must be the same',
       );
   });
 }
