@@ -30,7 +30,7 @@ export function bytesOfLayer(form: Form, vectors: Uint8Array, weights: Uint8Arra
   try {
     bytes = new Uint8Array(length);
   } catch (error) {
-    const message = `serialize: no array for the ${length} bytes: ${String(error)}`;
+    const message = `serialize: cannot allocate ${length} bytes (${String(error)})`;
     throw new OutOfMemoryError('serialize', '', message);
   }
   const view = new DataView(bytes.buffer);

@@ -160,7 +160,7 @@ export class Int8Runner implements Runner {
     if (overlaps(this.#core, x, out)) throw overlap();
     if (!out.strides) return;
     const found = `out has strides [${out.strides.join(', ')}]`;
-    throw new ShapeError(op, 'out', `${op}: ${found}; with int8 it must be contiguous`);
+    throw new ShapeError(op, 'out', `${op}: ${found}; in an int8 layer it must be contiguous`);
   }
 
   /** Makes `#scratch` large enough. Must not be called inside `guard`. */
@@ -197,7 +197,7 @@ export class Int8Runner implements Runner {
 
 /** The error if `out` overlaps x. In floating-point layers, the core throws it. */
 function overlap(): ArgumentError {
-  return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must not');
+  return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must overlap no input');
 }
 
 /** Whether a contiguous `out` has bytes of a row of x. What lies between the rows is free. */

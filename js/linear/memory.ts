@@ -56,7 +56,7 @@ export function find(core: Core, op: string, operand: Operand): void {
   locate(core, op, operand);
   const { name, shape, strides, size } = operand;
   if (count(shape) > mostElements) {
-    const rule = `of more than 2^32 elements; a layer has memory for at most that`;
+    const rule = 'of more than 2^32 elements; a layer allows at most 2^32';
     throw new ShapeError(op, name, `${op}: ${name} has shape [${shape.join(', ')}], ${rule}`);
   }
   if (strides !== null || size === count(shape)) return;
