@@ -103,7 +103,7 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
   if (typeof WebAssembly !== 'object')
     throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!runs('simd128')) {
-    const needed = 'it needs Chrome 91, Firefox 89 or Safari 16.4';
+    const needed = 'use Chrome 91, Firefox 89, Safari 16.4, or a later one';
     const message = `${op}: this engine has no WebAssembly SIMD128; ${needed}`;
     throw new UnsupportedError(op, 'simd', message);
   }
@@ -164,7 +164,7 @@ export async function loadCore(
   };
   if (wanted === 1)
     return alone(threads === 'auto' ? 'one, since there is only one processor' : 'as asked');
-  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has none';
+  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has no threads';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
@@ -325,7 +325,7 @@ export function readWasmSource(
     const { buffer, byteOffset, byteLength } = bytes;
     return new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
-    throw notSource(file, 'bytes that are detached');
+    throw notSource(file, 'a detached array');
   }
 }
 
@@ -333,8 +333,8 @@ export function readWasmSource(
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
   if (isAddress(source)) return source;
-  const allowed = 'it must give a URL, or undefined if the file is next to the script';
-  const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
+  const allowed = 'it must return a URL, or undefined if the file is next to the script';
+  const message = `${op}: assets('${file}') returned ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }
 
@@ -348,8 +348,8 @@ export function isAddress(source: unknown): source is string | URL {
 }
 
 function notSource(file: string, found: string, advice = ''): ArgumentError {
-  const allowed = `it must give a URL, bytes or a WebAssembly.Module${advice}`;
-  const message = `${op}: assets(${describe(file)}) gave ${found}; ${allowed}`;
+  const allowed = `it must return a URL, bytes or a WebAssembly.Module${advice}`;
+  const message = `${op}: assets(${describe(file)}) returned ${found}; ${allowed}`;
   return new ArgumentError(op, 'assets', message);
 }
 
@@ -371,7 +371,7 @@ async function compile(
       throw failure(`${where} is ${found}`, error, adviceFor(where));
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
-    const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
+    const advice = "allow it in the Content-Security-Policy by script-src 'wasm-unsafe-eval'";
     throw failure(`${file} does not compile`, error, forbidden ? advice : undefined);
   }
 }
@@ -436,8 +436,8 @@ export function adviceFor(
  * @param script its address; undefined if the caller made the worker
  */
 export function adviceForScript(file: string, script: URL | string | undefined): string {
-  const place = 'next to this script, in a page from its origin and under headers that allow it';
-  return adviceForOrigin(script) ?? adviceFor(script, `have ${file} ${place}`);
+  const place = 'next to this script, in the origin of the page, with headers that allow it';
+  return adviceForOrigin(script) ?? adviceFor(script, `put ${file} ${place}`);
 }
 
 /** What helps if nothing comes from an address of another origin; undefined for the page's own. */

@@ -157,8 +157,8 @@ function standIns(op: Method, packet: Packet): (Operand | null)[] {
   try {
     return operandsOf(packet, objectOf);
   } catch (error) {
-    const advice = 'make it without transfer, or with less at once';
-    const message = `${op}: no memory to check the call (${String(error)}); ${advice}`;
+    const advice = 'call without transfer, or pass smaller arrays';
+    const message = `${op}: not enough memory to check the call (${String(error)}); ${advice}`;
     throw new OutOfMemoryError(op, '', message);
   }
 }
@@ -261,7 +261,7 @@ function read({ data, size }: HeapTensor): DataArray {
   try {
     return data.slice();
   } catch (error) {
-    const message = `read: no array for the ${size} elements: ${String(error)}`;
+    const message = `read: cannot allocate ${size} elements (${String(error)})`;
     throw new OutOfMemoryError('read', '', message);
   }
 }

@@ -100,7 +100,7 @@ export class Link implements Reader {
       (why, cause) => this.#die(why, cause),
     );
     if (this.#started || this.ended) return; // a message or an error came during listen()
-    this.#waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
+    this.#waiting = waitFor(patience, () => this.#die(`no answer for ${patience / 1000} s`));
   }
 
   get ended(): boolean {
@@ -164,7 +164,7 @@ export class Link implements Reader {
 
   /** Makes the worker stop waiting for the arrays of a call that it accepted. */
   #cancelAccepted(id: number): void {
-    if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays that cannot be sent');
+    if (!this.order({ kind: 'cancel', id })) this.#die('the arrays of a call cannot be sent');
   }
 
   /**

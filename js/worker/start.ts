@@ -1,5 +1,5 @@
 /** How the page starts a worker. */
-import { ArgumentError, UnsupportedError } from '../base/errors.js';
+import { ArgumentError, describe, UnsupportedError } from '../base/errors.js';
 import { lackOfModules, nodeWorkers, type Port, portOf } from '../base/port.js';
 import { makeWebWorker, otherOrigin, urlOf } from '../instance/cross-origin.js';
 import { adviceForScript } from '../instance/load.js';
@@ -25,7 +25,8 @@ export function startWorker(): unknown {
     throw new UnsupportedError(
       'createGemm',
       '',
-      `createGemm: ${lackOfModules() ?? 'there are no workers here; use wgemm itself'}`,
+      'createGemm: ' +
+        (lackOfModules() ?? 'this runtime has no workers; use wgemm instead of wgemm/worker'),
     );
   if (address && otherOrigin(address)) return makeWebWorker(address);
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
@@ -53,7 +54,7 @@ export function portOfWorker(made: unknown): Port {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js',
+      `createGemm: worker() returned ${describe(made)}; it must return a worker of ${script}`,
     );
   }
   // Two instances in one worker would each take the answers to the other.
@@ -61,7 +62,7 @@ export function portOfWorker(made: unknown): Port {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      'createGemm: worker() gave a worker again; it must give one per instance',
+      'createGemm: worker() returned the same worker again; it must return one per instance',
     );
   taken.add(worker);
   return portOf(worker);
