@@ -168,10 +168,10 @@ async function readPart(
   }
 }
 
-/** What a user can correct. */
+/** An error that a user can correct. */
 class Failure extends Error {}
 
-/** What a terminal must not get, and JSON leaves as it is. */
+/** Characters that a terminal must not get, and that JSON does not escape. */
 const unsafe = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 /** A text of a stranger, as a terminal may show it. */
@@ -304,7 +304,7 @@ function table(rows: string[][]): void {
 }
 
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-  // Who reads it may end first, such as head.
+  // The program that reads the output may end first, such as head.
   if (code !== 'EPIPE') console.error(`wgemm: ${message}`);
   process.exit(code === 'EPIPE' ? 0 : 1);
 });

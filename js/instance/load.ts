@@ -12,9 +12,8 @@ import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads
 import glue from './wgemm-glue.mjs';
 
 /**
- * What a file of the package is, or where it is: an address, bytes, or a compiled
- * WebAssembly.Module. An address is text or a URL, and in Node also a path. Bytes are an
- * ArrayBuffer or a view.
+ * A file of the package: its address, its bytes, or a compiled WebAssembly.Module. An address is
+ * text or a URL, and in Node also a path. Bytes are an ArrayBuffer or a view.
  *
  * @category Instances
  */
@@ -69,7 +68,7 @@ const probes: Record<Build, Uint8Array> = {
 
 /**
  * Whether a build runs. Runtimes that take only compiled modules may forbid `validate`. If one
- * does, assume simd128; compiling it would fail otherwise.
+ * does, this assumes that only simd128 runs. If even that does not run, compiling it fails.
  */
 function runs(build: Build): boolean {
   try {
@@ -79,13 +78,13 @@ function runs(build: Build): boolean {
   }
 }
 
-/** What fuses() found. */
+/** The result of fuses(). */
 let isFused: boolean | undefined;
 
 /**
  * Whether the engine fuses multiply-adds, which `validate` cannot tell. If it does not, the relaxed
  * build gains nothing for floats, and uses no relaxed dot products. If a page may not compile
- * synchronously, assume that the engine fuses.
+ * synchronously, this assumes that the engine fuses.
  */
 function fuses(): boolean {
   try {
@@ -283,7 +282,7 @@ async function importThreadedGlue(): Promise<Factory> {
   }
 }
 
-/** What `find` returns for a file next to the script: its address or its bytes. */
+/** The result of `find` for a file next to the script: its address or its bytes. */
 function ownFile<T>(file: string, find: () => T): T {
   try {
     return find();
@@ -413,7 +412,7 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
 }
 
 /**
- * @internal What helps if a file of the package is not at an address. Vite's development server
+ * @internal The advice if a file of the package is not at an address. Vite's development server
  * moves scripts to a folder `deps` of its cache, but not the files next to them. Next.js and Nuxt
  * give server code addresses that are for pages.
  */
@@ -431,7 +430,7 @@ export function adviceFor(
 }
 
 /**
- * @internal What helps if a worker does not start from a script of the package.
+ * @internal The advice if a worker does not start from a script of the package.
  *
  * @param script its address; undefined if the caller made the worker
  */
@@ -440,7 +439,7 @@ export function adviceForScript(file: string, script: URL | string | undefined):
   return adviceForOrigin(script) ?? adviceFor(script, `put ${file} ${place}`);
 }
 
-/** What helps if nothing comes from an address of another origin; undefined for the page's own. */
+/** The advice if an address of another origin does not load; undefined for the page's own. */
 function adviceForOrigin(where: URL | string | undefined): string | undefined {
   const origin = where && otherOrigin(where);
   if (!origin) return undefined;

@@ -89,7 +89,7 @@ export interface KernelInfo {
 }
 
 /**
- * What an instance runs on.
+ * The build, threads and kernels of an instance.
  *
  * @category Instances
  */

@@ -15,8 +15,8 @@ import { readAxis, readEach } from '../convert/quantize-arguments.js';
 import { type Axis, limits, positive } from '../convert/quantize-numbers.js';
 
 /**
- * @internal What a layer is, except for its weights and vectors: the numbers that serialized layers
- * begin with.
+ * @internal The numbers that describe a layer, without its weights and vectors. Serialized layers
+ * begin with them.
  */
 export type Form = readonly [
   k: number,
@@ -54,7 +54,7 @@ export interface LinearArguments {
 const op = 'createLinear';
 const optionNames = ['weights', 'trans', 'bias', 'as', 'activation', 'input', 'output'];
 
-/** What weights can be packed as, by their type. The first is the default. */
+/** The types that weights can be packed as, by their own type. The first is the default. */
 const kinds: Partial<Record<DType, readonly string[]>> = {
   float32: ['float32', 'float16', 'bfloat16', 'int8'],
   float16: ['float16'],

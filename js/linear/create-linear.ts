@@ -241,7 +241,7 @@ export interface Linear<
 }
 
 /**
- * What layers here and in a worker have.
+ * The properties that layers here and in a worker share.
  *
  * @category Layers
  */

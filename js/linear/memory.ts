@@ -51,7 +51,7 @@ export function heldBytes(core: Core, op: string, held: HeapTensor, length: numb
 
 const mostElements = 2 ** 32;
 
-/** @internal Finds the elements of an operand. Throws unless its shape needs as many. */
+/** @internal Finds the elements of an operand. Throws unless they are as many as in its shape. */
 export function find(core: Core, op: string, operand: Operand): void {
   locate(core, op, operand);
   const { name, shape, strides, size } = operand;

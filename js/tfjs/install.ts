@@ -17,8 +17,8 @@ import {
 import { keepWeights } from './weights.js';
 
 /**
- * What {@link install} needs of TensorFlow.js. The namespaces `@tensorflow/tfjs-core` and
- * `@tensorflow/tfjs` have it.
+ * The functions of TensorFlow.js that {@link install} needs. The namespaces of
+ * `@tensorflow/tfjs-core` and `@tensorflow/tfjs` have them.
  *
  * @category TensorFlow.js
  */

@@ -91,8 +91,8 @@ export interface WorkerLinear<
 }
 
 /**
- * What weights of a layer in a worker may be, if they are floating point. They are a tensor in an
- * array, or one in the memory of the instance in the worker.
+ * Floating-point weights of a layer in a worker: a tensor in an array, or a tensor in the memory of
+ * the instance in the worker.
  *
  * @category Layers
  */

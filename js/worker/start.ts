@@ -10,7 +10,7 @@ const script = 'wgemm-worker.js';
 export function startWorker(): unknown {
   const threads = nodeWorkers();
   const address = addressOfScript();
-  // This does not use the expression at the end, from which bundlers make another file. The worker
+  // Bundlers make another file from the expression at the end, so this does not use it. The worker
   // gets no flags of the process, since --input-type would be wrong for a file.
   if (threads) {
     if (!address) throw new Error('this script does not know its own address');
@@ -38,7 +38,7 @@ function addressOfScript(): URL | undefined {
   return own ? urlOf(script, own) : undefined;
 }
 
-/** @internal What helps if the worker does not start. `isGiven`: the option `worker` made it. */
+/** @internal The advice if the worker does not start. `isGiven`: the option `worker` made it. */
 export function adviceForWorker(isGiven: boolean): string {
   return adviceForScript(script, isGiven ? undefined : addressOfScript());
 }

@@ -9,7 +9,7 @@ export const mostThreads = 64;
 /** The most threads of `'auto'`. */
 const mostByItself = 8;
 
-/** Milliseconds without a message from any worker after which threads do not start. */
+/** If no worker sends a message for this many milliseconds, starting the threads fails. */
 const patience = 4000;
 
 const page = 65536; // bytes

@@ -268,10 +268,10 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<stri
   return names;
 }
 
-/** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
+/** Sorts nodes so that each follows the nodes that make its inputs. Keeps a list that is sorted. */
 function inOrder(nodes: readonly OnnxNode[], makers: Makers): readonly OnnxNode[] {
   const ordered = new Set<OnnxNode>();
-  /** Nodes that come after one that is not placed yet, and which of their inputs that makes. */
+  /** By a node that is not placed yet: the nodes that wait for it, and the input it makes. */
   const waiting = new Map<OnnxNode, { node: OnnxNode; next: number }[]>();
   for (const first of nodes) {
     const open = [{ node: first, next: 0 }];

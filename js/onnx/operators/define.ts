@@ -91,7 +91,7 @@ export function define(
 
 /**
  * @internal Throws an error about an input or an attribute. The session adds the node.
- * @param wanted what it must be
+ * @param wanted what the input or attribute must be
  */
 export function refuse(
   Class: new (op: string, argument: string, message: string) => Error,

@@ -102,7 +102,7 @@ export function addNormalize(): void {
       const given = attributes.int('axis', opset < 13 ? 1 : -1);
       return ([input], make) => {
         const { dtype, shape } = input as Value;
-        // Before opset 13 the axis may be the rank, and all that follow it count as one with it.
+        // Before opset 13 the axis may be the rank. It and all axes after it count as one axis.
         const axis = axisOf(given, shape.length, opset < 13 ? 1 : 0);
         const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
         const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);

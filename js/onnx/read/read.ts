@@ -29,7 +29,7 @@ import { Wire } from './wire.js';
 
 const op = 'readOnnx';
 
-/** @internal What `readOnnx` has returned. */
+/** @internal The models that `readOnnx` has returned. */
 export const models = new WeakSet<object>();
 
 /** The most graphs within each other. */
@@ -106,7 +106,7 @@ export function checkFetch(op: string, externalData: unknown): void {
   throw new ArgumentError(op, 'externalData', message);
 }
 
-/** Freezes what a value consists of, except elements: arrays of them cannot be frozen. */
+/** Freezes a value and all of its parts, except typed arrays, which cannot be frozen. */
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
   const isOfNumbers = Array.isArray(value) && typeof value[0] !== 'object';

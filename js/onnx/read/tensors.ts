@@ -65,7 +65,7 @@ export interface ExternalData {
   readonly length: number;
 }
 
-/** @internal External data, and what takes it. */
+/** @internal External data, and the function that takes it. */
 export interface PendingData extends ExternalData {
   /** The tensor, for errors. */
   readonly title: string;
@@ -224,7 +224,7 @@ export type Fetch = (
   part: ExternalData,
 ) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
 
-/** @internal Fetches what is outside of the model, one tensor after the other. */
+/** @internal Fetches the data outside of the model, one tensor after the other. */
 export async function fetchPending(pending: readonly PendingData[], fetch?: Fetch): Promise<void> {
   for (const { title, take, location, offset, length } of pending) {
     if (!fetch) {

@@ -45,7 +45,7 @@ export class Wire extends PbfReader {
     this.#end = bytes.length;
   }
 
-  /** The error of bytes that are not what they must be. */
+  /** The error of bytes that break the format. */
   malformed(what: string): ArgumentError {
     const place = this.#path.length > 0 ? `${this.#path.join(', ')} ` : 'it ';
     return new ArgumentError(
@@ -111,7 +111,7 @@ export class Wire extends PbfReader {
     return this.natural(this.int(), what);
   }
 
-  /** Checks such a number, which is there already. */
+  /** Checks a number that was read before, as `size` does. */
   natural(size: number | bigint, what: string): number {
     if (typeof size === 'bigint' || size < 0)
       throw this.malformed(`has ${what} ${size}; it must be from 0 to 2^53 - 1`);

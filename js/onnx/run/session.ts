@@ -269,7 +269,7 @@ function checkInstance(wg: unknown): void {
   );
 }
 
-/** What an instance says of its memory; undefined for an object that is made of one. */
+/** The memory use of an instance; undefined for a proxy or another object made from one. */
 function useOf(wg: WorkerGemm): unknown {
   try {
     return wg.memory();
@@ -333,9 +333,9 @@ interface ProductStep {
 
 interface StepLink {
   readonly link: ProductLink;
-  /** Its inputs; `theResult` is what comes before it. */
+  /** Its inputs; `theResult` stands for the result of the product or link before it. */
   readonly inputs: readonly number[];
-  /** Of a bias: the number of its name. */
+  /** For a bias, the number of its name. */
   readonly other: number;
 }
 
@@ -531,7 +531,7 @@ function withEnds(
   return reversed.reverse();
 }
 
-/** What goes wrong in a node, as an error that names it. */
+/** The error of a node, with the node in its message. */
 function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const title = titleOf(node);
   const message = messageOf(error);
@@ -556,7 +556,7 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
 const isPending = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | undefined)?.then === 'function';
 
-/** Passes a value on, when it is there. */
+/** Calls `next` with a value, or later with the result of a promise. */
 function after<T, R>(value: unknown, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return isPending(value) ? value.then((result) => next(result as T)) : next(value as T);
 }
@@ -739,7 +739,7 @@ class LoadedModel implements Model {
     return [results].flat().map((result) => result && this.#adopt(result, known));
   }
 
-  /** What an operator returns: a value that it made or got, another shape of one, or an array. */
+  /** The result of an operator: a value that it made or got, a reshaped one, or a new array. */
   #adopt(result: Value, known: readonly (Stored | undefined)[]): Stored {
     if (result instanceof Stored) return result;
     const { dtype, shape, data } = result;
@@ -976,7 +976,7 @@ class LoadedModel implements Model {
       // A view of memory would move, and the caller may change an array before a worker is done.
       const isCopied = !core || core.owns(bufferOf(array));
       if (isCopied) own = copyOf(own, wanted);
-      // What is not 0 is true, as in models.
+      // Any value but 0 is true, as in models.
       if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
       return storage.hold(wanted, axes, own, false);
     };
@@ -984,7 +984,7 @@ class LoadedModel implements Model {
 }
 disposable(LoadedModel.prototype);
 
-/** What `explain` tells of a product. */
+/** The description of a product that `explain` returns. */
 function describeProduct(
   node: OnnxNode,
   { call, weights, links }: ProductStep,
