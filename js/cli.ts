@@ -55,9 +55,11 @@ async function main(): Promise<void> {
   const { values, positionals } = parse(process.argv.slice(2));
   if (values.help) return console.log(usage);
   const [path, ...others] = positionals;
-  if (path === undefined) throw new Misuse('there is no model');
+  if (path === undefined) throw new Misuse('give the path of a model');
   if (others.length > 0)
-    throw new Misuse(`there are ${positionals.length} models; it must be one: ${shown(path)}`);
+    throw new Misuse(
+      `expected one model, found ${positionals.length}: ${positionals.map(shown).join(', ')}`,
+    );
   const runs = wholeNumber('--runs', values.runs ?? '10', 1);
   const threads =
     values.threads === 'auto' ? 'auto' : wholeNumber('--threads', values.threads ?? '1', 1);
@@ -101,7 +103,9 @@ function checkDims(inputs: readonly OnnxValueInfo[], sizes: ReadonlyMap<string, 
   for (const name of sizes.keys()) {
     if (dynamic.has(name)) continue;
     const known = [...dynamic].slice(0, 20).map(shown).join(', ') || 'none';
-    throw new Misuse(`--dim names ${shown(name)}; the dynamic dimensions of the model: ${known}`);
+    throw new Misuse(
+      `--dim is ${shown(name)}; it must be a dynamic dimension of the model: ${known}`,
+    );
   }
 }
 
@@ -130,7 +134,7 @@ async function read(
   }
   for (let at = 0; at < length;) {
     const { bytesRead } = await file.read(bytes, at, Math.min(length - at, 2 ** 30), offset + at);
-    if (bytesRead === 0) throw new Failure(`${shown(name)} has become shorter`);
+    if (bytesRead === 0) throw new Failure(`${shown(name)} became shorter while it was read`);
     at += bytesRead;
   }
   return bytes;
@@ -145,7 +149,9 @@ async function readPart(
   const path = resolve(folder, location);
   const inside = relative(folder, path);
   if (isAbsolute(inside) || /^\.\.(?![^\\/])/.test(inside))
-    throw new Failure(`the model names ${shown(location)}, which is outside of its folder`);
+    throw new Failure(
+      `the model names ${shown(location)}, which is outside the folder of the model`,
+    );
   const file = await open(path).catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     throw new Failure(`${shown(location)}, next to the model, cannot be opened: ${String(code)}`);
@@ -154,7 +160,7 @@ async function readPart(
     const { size } = await file.stat();
     if (offset + length > size) {
       const found = `${shown(location)} has ${size} bytes`;
-      throw new Failure(`${found}; the model needs ${length} from ${offset} on`);
+      throw new Failure(`${found}; the model needs ${length} bytes from offset ${offset}`);
     }
     return await read(file, location, offset, length);
   } finally {
@@ -162,10 +168,10 @@ async function readPart(
   }
 }
 
-/** What a user can correct. */
+/** An error that a user can correct. */
 class Failure extends Error {}
 
-/** What a terminal must not get, and JSON leaves as it is. */
+/** Characters that a terminal must not get, and that JSON does not escape. */
 const unsafe = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 /** A text of a stranger, as a terminal may show it. */
@@ -298,7 +304,7 @@ function table(rows: string[][]): void {
 }
 
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-  // Who reads it may end first, such as head.
+  // The program that reads the output may end first, such as head.
   if (code !== 'EPIPE') console.error(`wgemm: ${message}`);
   process.exit(code === 'EPIPE' ? 0 : 1);
 });

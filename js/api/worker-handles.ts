@@ -199,8 +199,8 @@ export class WorkerTensor<A extends DataArray = DataArray> extends WorkerObject 
     checkAttached(op, 'data', data as DataArray, 'is a detached array');
     const length = lengthOf(data as DataArray);
     if ((offset as number) + length > size) {
-      const found = `data has ${length} elements, from ${String(offset)} on`;
-      throw new ShapeError(op, 'data', `${op}: ${found}; the tensor has ${size}`);
+      const found = `data has ${length} elements and offset is ${String(offset)}`;
+      throw new ShapeError(op, 'data', `${op}: ${found}; the tensor has ${size} elements`);
     }
     const tensor = operandOf('tensor', 0, [], this);
     const operands = [tensor, operandOf('data', 0, [], data as DataArray)];

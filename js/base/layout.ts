@@ -77,7 +77,7 @@ export function readLayout(op: string, name: string, tensor: Record<string, unkn
     strides === undefined ? null : readSizes(op, name, `${name} has strides`, strides, 'stride');
   if (steps !== null && steps.length !== sizes.length) {
     const found = `${name} has strides [${steps.join(', ')}] and shape [${sizes.join(', ')}]`;
-    throw new ShapeError(op, name, `${op}: ${found}; give one stride per axis`);
+    throw new ShapeError(op, name, `${op}: ${found}; there must be one stride per axis`);
   }
   const first = isAbsent(offset) ? null : offset;
   if (first !== null && !(Number.isSafeInteger(first) && (first as number) >= 0)) {

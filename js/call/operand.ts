@@ -185,7 +185,7 @@ export function readData(
     throw new DTypeError(
       op,
       name,
-      `${op}: ${name} has as data ${array}; it must be ${names.join(' or ')}${advice}`,
+      `${op}: the data of ${name} is ${array}; it must be ${names.join(' or ')}${advice}`,
     );
   }
   if (dtype === undefined && held.length > 1) {

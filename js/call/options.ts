@@ -93,7 +93,7 @@ export function readActivation(op: string, value: unknown, to: Float64Array, at:
       throw new ArgumentError(
         op,
         'activation',
-        `${op}: activation is an array with ${describe(bound)} in it; it must be of two numbers`,
+        `${op}: activation has ${describe(bound)}; it must be [min, max], two numbers`,
       );
     }
     to[at + i] = bound;

@@ -63,7 +63,7 @@ function resultArray(core: Core, op: string, { name, dtype, address, size }: Ope
   try {
     return copiedFrom(core.dtypes[dtype] as DType, core.buffer, address, size);
   } catch (error) {
-    const message = `${op}: no array for the ${size} elements of ${name}: ${String(error)}`;
+    const message = `${op}: cannot allocate ${size} elements of ${name} (${String(error)})`;
     throw new OutOfMemoryError(op, name, message);
   }
 }

@@ -205,7 +205,7 @@ export function checkOut(
 ): void {
   if (out.shape.join() !== x.shape.join()) {
     const found = `${op}: out has shape [${out.shape.join(', ')}]`;
-    const message = `${found}; it must have the shape of x, [${x.shape.join(', ')}]`;
+    const message = `${found}; the result has shape [${x.shape.join(', ')}]`;
     throw new ShapeError(op, 'out', message);
   }
   if (out.strides)
@@ -220,7 +220,7 @@ export function checkOut(
     a.byteOffset < b.byteOffset + b.byteLength &&
     b.byteOffset < a.byteOffset + a.byteLength
   ) {
-    throw new ArgumentError(op, 'out', `${op}: out overlaps x; it must have memory of its own`);
+    throw new ArgumentError(op, 'out', `${op}: out overlaps x in memory; it must overlap no input`);
   }
 }
 
@@ -256,8 +256,8 @@ export function readEach<D extends QuantizeType>(
   most: number,
 ): ArrayOf<D> {
   const float = dtype === 'float32';
-  const allowed =
-    least === most ? least : `a ${float ? 'float32' : 'whole number'} from ${least} to ${most}`;
+  const whole = least === most ? least : `a whole number from ${least} to ${most}`;
+  const allowed = float ? 'finite and above 0 in float32' : whole;
   if (typeof value === 'number') {
     const number = float ? Math.fround(value) : value;
     if (!isWithin(number, least, most, !float))

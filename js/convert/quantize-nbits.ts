@@ -113,8 +113,9 @@ export function quantizeNBits(weights: unknown, options?: unknown): QuantizedNBi
   const tensor = readTensorArgument(op, 'weights', weights, ['float32']);
   const { shape } = tensor;
   if (shape.length !== 2) {
-    const rule = 'it must be (K, N), or (N, K) with trans';
-    throw new ShapeError(op, 'weights', `${op}: weights has shape [${shape.join(', ')}]; ${rule}`);
+    const found = `weights has shape [${shape.join(', ')}] of rank ${shape.length}`;
+    const rule = 'it must have rank 2: (K, N), or (N, K) with trans';
+    throw new ShapeError(op, 'weights', `${op}: ${found}; ${rule}`);
   }
   settle(op, 'weights', tensor);
   const values = inOrder(op, 'weights', tensor);

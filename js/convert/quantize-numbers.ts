@@ -108,7 +108,7 @@ export function allocate<D extends DType>(
   try {
     return arrayOf(dtype, length) as ArrayOf<D>;
   } catch (error) {
-    const found = `no array for ${length} elements of ${dtype}, which ${name} asks for`;
-    throw new OutOfMemoryError(op, name, `${op}: ${found}: ${String(error)}`);
+    const found = `cannot allocate ${length} elements of ${dtype} for ${name}`;
+    throw new OutOfMemoryError(op, name, `${op}: ${found} (${String(error)})`);
   }
 }

@@ -322,7 +322,7 @@ export class Core {
   outOfMemory(bytes: number, op: string): OutOfMemoryError {
     const limit =
       this.maxMemory === 2 ** 32
-        ? 'the limit of the engine is 4 GB at the most'
+        ? 'the engine allows at most 4 GB'
         : `maxMemory is ${this.maxMemory}`;
     const inUse = this.module.bytesInUse();
     const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${limit}`;

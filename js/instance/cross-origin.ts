@@ -16,10 +16,10 @@ export function urlOf(
 }
 
 /**
- * @internal The origin of an address of the web if the page has another origin. Undefined if it is,
- * and if there are no origins, as in Node.
+ * @internal The origin of an address of the web, if it is not the origin of the page. Otherwise
+ * undefined, as in Node, where there are no origins.
  *
- * @param own the page's, which may differ from the origin of its address: in a sandbox it is 'null'
+ * @param own the origin of the page. In a sandbox it is 'null', unlike the origin of its address
  */
 export function otherOrigin(
   source: URL | string,

@@ -123,7 +123,7 @@ function copyOf(core: Core, op: string, address: number, length: number): NewArr
   try {
     return core.module.HEAPU8.slice(address, address + length);
   } catch (error) {
-    throw new OutOfMemoryError(op, '', `${op}: no array for the ${length} bytes: ${String(error)}`);
+    throw new OutOfMemoryError(op, '', `${op}: cannot allocate ${length} bytes (${String(error)})`);
   }
 }
 

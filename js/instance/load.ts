@@ -12,9 +12,8 @@ import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads
 import glue from './wgemm-glue.mjs';
 
 /**
- * What a file of the package is, or where it is: an address, bytes, or a compiled
- * WebAssembly.Module. An address is text or a URL, and in Node also a path. Bytes are an
- * ArrayBuffer or a view.
+ * A file of the package: its address, its bytes, or a compiled WebAssembly.Module. An address is
+ * text or a URL, and in Node also a path. Bytes are an ArrayBuffer or a view.
  *
  * @category Instances
  */
@@ -69,7 +68,7 @@ const probes: Record<Build, Uint8Array> = {
 
 /**
  * Whether a build runs. Runtimes that take only compiled modules may forbid `validate`. If one
- * does, assume simd128; compiling it would fail otherwise.
+ * does, this assumes that only simd128 runs. If even that does not run, compiling it fails.
  */
 function runs(build: Build): boolean {
   try {
@@ -79,13 +78,13 @@ function runs(build: Build): boolean {
   }
 }
 
-/** What fuses() found. */
+/** The result of fuses(). */
 let isFused: boolean | undefined;
 
 /**
  * Whether the engine fuses multiply-adds, which `validate` cannot tell. If it does not, the relaxed
  * build gains nothing for floats, and uses no relaxed dot products. If a page may not compile
- * synchronously, assume that the engine fuses.
+ * synchronously, this assumes that the engine fuses.
  */
 function fuses(): boolean {
   try {
@@ -103,7 +102,7 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
   if (typeof WebAssembly !== 'object')
     throw new UnsupportedError(op, '', `${op}: this engine has no WebAssembly`);
   if (!runs('simd128')) {
-    const needed = 'it needs Chrome 91, Firefox 89 or Safari 16.4';
+    const needed = 'use Chrome 91, Firefox 89, Safari 16.4, or a later one';
     const message = `${op}: this engine has no WebAssembly SIMD128; ${needed}`;
     throw new UnsupportedError(op, 'simd', message);
   }
@@ -164,7 +163,7 @@ export async function loadCore(
   };
   if (wanted === 1)
     return alone(threads === 'auto' ? 'one, since there is only one processor' : 'as asked');
-  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has none';
+  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has no threads';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
@@ -283,7 +282,7 @@ async function importThreadedGlue(): Promise<Factory> {
   }
 }
 
-/** What `find` returns for a file next to the script: its address or its bytes. */
+/** The result of `find` for a file next to the script: its address or its bytes. */
 function ownFile<T>(file: string, find: () => T): T {
   try {
     return find();
@@ -325,7 +324,7 @@ export function readWasmSource(
     const { buffer, byteOffset, byteLength } = bytes;
     return new Uint8Array(buffer, byteOffset, byteLength);
   } catch {
-    throw notSource(file, 'bytes that are detached');
+    throw notSource(file, 'a detached array');
   }
 }
 
@@ -333,8 +332,8 @@ export function readWasmSource(
 export function readThreadSource(file: string, source: unknown): string | URL | undefined {
   if (source === undefined || source === null) return undefined;
   if (isAddress(source)) return source;
-  const allowed = 'it must give a URL, or undefined if the file is next to the script';
-  const message = `${op}: assets('${file}') gave ${describe(source)}; ${allowed}`;
+  const allowed = 'it must return a URL, or undefined if the file is next to the script';
+  const message = `${op}: assets('${file}') returned ${describe(source)}; ${allowed}`;
   throw new ArgumentError(op, 'assets', message);
 }
 
@@ -348,8 +347,8 @@ export function isAddress(source: unknown): source is string | URL {
 }
 
 function notSource(file: string, found: string, advice = ''): ArgumentError {
-  const allowed = `it must give a URL, bytes or a WebAssembly.Module${advice}`;
-  const message = `${op}: assets(${describe(file)}) gave ${found}; ${allowed}`;
+  const allowed = `it must return a URL, bytes or a WebAssembly.Module${advice}`;
+  const message = `${op}: assets(${describe(file)}) returned ${found}; ${allowed}`;
   return new ArgumentError(op, 'assets', message);
 }
 
@@ -371,7 +370,7 @@ async function compile(
       throw failure(`${where} is ${found}`, error, adviceFor(where));
     }
     const forbidden = /CSP|content.security|unsafe-eval/i.test(String(error));
-    const advice = "the Content-Security-Policy must allow it by script-src 'wasm-unsafe-eval'";
+    const advice = "allow it in the Content-Security-Policy by script-src 'wasm-unsafe-eval'";
     throw failure(`${file} does not compile`, error, forbidden ? advice : undefined);
   }
 }
@@ -413,7 +412,7 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
 }
 
 /**
- * @internal What helps if a file of the package is not at an address. Vite's development server
+ * @internal The advice if a file of the package is not at an address. Vite's development server
  * moves scripts to a folder `deps` of its cache, but not the files next to them. Next.js and Nuxt
  * give server code addresses that are for pages.
  */
@@ -431,16 +430,16 @@ export function adviceFor(
 }
 
 /**
- * @internal What helps if a worker does not start from a script of the package.
+ * @internal The advice if a worker does not start from a script of the package.
  *
  * @param script its address; undefined if the caller made the worker
  */
 export function adviceForScript(file: string, script: URL | string | undefined): string {
-  const place = 'next to this script, in a page from its origin and under headers that allow it';
-  return adviceForOrigin(script) ?? adviceFor(script, `have ${file} ${place}`);
+  const place = 'next to this script, in the origin of the page, with headers that allow it';
+  return adviceForOrigin(script) ?? adviceFor(script, `put ${file} ${place}`);
 }
 
-/** What helps if nothing comes from an address of another origin; undefined for the page's own. */
+/** The advice if an address of another origin does not load; undefined for the page's own. */
 function adviceForOrigin(where: URL | string | undefined): string | undefined {
   const origin = where && otherOrigin(where);
   if (!origin) return undefined;

@@ -89,7 +89,7 @@ export interface KernelInfo {
 }
 
 /**
- * What an instance runs on.
+ * The build, threads and kernels of an instance.
  *
  * @category Instances
  */
@@ -143,9 +143,9 @@ export function readSettings(options: unknown, besides?: readonly string[]): Set
   if (!['fast', 'strict'].includes(determinism))
     throw refuse('determinism', determinism, "'fast' or 'strict'");
   if (assets !== undefined && typeof assets !== 'function')
-    throw refuse('assets', assets, "a function from a file's name to where it is");
+    throw refuse('assets', assets, 'a function that returns the address or the bytes of a file');
   if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1))
-    throw refuse('maxMemory', maxMemory, 'a whole number of bytes from 1');
+    throw refuse('maxMemory', maxMemory, 'a whole number of bytes, 1 or more');
   return { threads, simd, determinism, assets, maxMemory };
 }
 

@@ -15,8 +15,8 @@ import { readAxis, readEach } from '../convert/quantize-arguments.js';
 import { type Axis, limits, positive } from '../convert/quantize-numbers.js';
 
 /**
- * @internal What a layer is, except for its weights and vectors: the numbers that serialized layers
- * begin with.
+ * @internal The numbers that describe a layer, without its weights and vectors. Serialized layers
+ * begin with them.
  */
 export type Form = readonly [
   k: number,
@@ -54,7 +54,7 @@ export interface LinearArguments {
 const op = 'createLinear';
 const optionNames = ['weights', 'trans', 'bias', 'as', 'activation', 'input', 'output'];
 
-/** What weights can be packed as, by their type. The first is the default. */
+/** The types that weights can be packed as, by their own type. The first is the default. */
 const kinds: Partial<Record<DType, readonly string[]>> = {
   float32: ['float32', 'float16', 'bfloat16', 'int8'],
   float16: ['float16'],
@@ -78,12 +78,13 @@ export function readLinear(reader: Reader, options: unknown): LinearArguments {
   );
   const operand = readTensor(reader, op, 'weights', weights);
   if (operand.dtype === packedWeights)
-    throw refused('weights', 'packed weights', 'the tensor that they were made of');
+    throw refused('weights', 'packed already', 'the tensor that was passed to pack()');
   const { shape } = operand;
   const type = dtypes[operand.dtype] as DType;
   const kind = readKind(as, type);
   const transposes = readFlag(op, 'trans', trans, 0);
-  if (shape.length !== 2) throw wrongShape('weights', shape, 'have two axes');
+  if (shape.length !== 2)
+    throw wrongShape('weights', shape, ` of rank ${shape.length}; it must have rank 2`);
   const k = shape[transposes] as number;
   const n = shape[1 - transposes] as number;
 
@@ -139,7 +140,7 @@ function readBias(reader: Reader, bias: unknown, n: number): Operand | null {
     throw new DTypeError(op, 'bias', `${op}: bias has type ${found}; it must be float32`);
   const [first, second] = addend.shape;
   if (addend.shape.length === 2 ? first !== 1 || second !== n : addend.shape.join() !== `${n}`)
-    throw wrongShape('bias', addend.shape, `be [${n}], for ${n} columns of weights`);
+    throw wrongShape('bias', addend.shape, `; it must have N elements, of shape [${n}]`);
   return addend;
 }
 
@@ -148,11 +149,7 @@ function refused(name: string, found: string, allowed: string): ArgumentError {
 }
 
 function wrongShape(name: string, shape: readonly number[], rule: string): ShapeError {
-  return new ShapeError(
-    op,
-    name,
-    `${op}: ${name} has shape [${shape.join(', ')}]; it must ${rule}`,
-  );
+  return new ShapeError(op, name, `${op}: ${name} has shape [${shape.join(', ')}]${rule}`);
 }
 
 /**
@@ -163,7 +160,7 @@ function readParameter(weights: object, dtype: QuantizedType, shape: number[], c
   const { scale, zeroPoint = 0, axis: along } = unpolluted(weights, ['scale', 'zeroPoint', 'axis']);
   const axis = readAxis(op, along, 'weights', shape);
   if (axis && axis.index !== columns?.index) {
-    const rule = `along axis ${columns?.index}, one per column, or there must be one`;
+    const rule = `quantized along axis ${columns?.index}, with one scale per column, or as a whole`;
     throw refused('weights', `quantized along axis ${axis.index}`, rule);
   }
   const { least, most } = limits(dtype, false);
@@ -177,7 +174,11 @@ export function readQuantizations(input: unknown, output: unknown, isInt8: boole
   const x = readQuantization('input', input, isInt8);
   const y = readQuantization('output', output, isInt8);
   if (y[1] !== 0 && x[1] === 0)
-    throw refused('output', 'given and input is not', 'absent, or given with input');
+    throw new ArgumentError(
+      op,
+      'output',
+      `${op}: output needs an input; give both, input alone, or neither`,
+    );
   return [...x, ...y] as const;
 }
 
@@ -188,7 +189,12 @@ function readQuantization(
   isInt8: boolean,
 ): [type: 0 | 1, scale: number, zero: number] {
   if (value === undefined || value === null) return [0, 0, 0];
-  if (!isInt8) throw refused(name, 'given and the layer is floating point', "absent, or as 'int8'");
+  if (!isInt8)
+    throw new ArgumentError(
+      op,
+      name,
+      `${op}: ${name} is for int8 layers; leave it out, or set as to 'int8'`,
+    );
   if (!isReadable(value)) throw refused(name, describe(value), '{ scale, zeroPoint, dtype }');
   // It may have more properties, if it is a tensor that quantize() returned.
   const {
@@ -239,10 +245,14 @@ export function checkRun(
   if (typeOfOut === null) return;
   const result = form[11] === 0 ? 'float32' : (quantizedTypes[form[10]] as DType);
   if (typeOfOut !== result)
-    throw new DTypeError(op, 'out', `${op}: out has type ${typeOfOut}; it must be ${result}`);
+    throw new DTypeError(
+      op,
+      'out',
+      `${op}: out has type ${typeOfOut}; the result has type ${result}`,
+    );
   let isRight = shapeOfOut.length === last + 1 && shapeOfOut[last] === n;
   for (let axis = 0; axis < last; ++axis) isRight &&= shapeOfOut[axis] === shapeOfX[axis];
   if (isRight) return;
-  const rule = `it must be [${[...shapeOfX.slice(0, -1), n].join(', ')}]`;
+  const rule = `the result has shape [${[...shapeOfX.slice(0, -1), n].join(', ')}]`;
   throw new ShapeError(op, 'out', `${op}: out has shape [${shapeOfOut.join(', ')}]; ${rule}`);
 }

@@ -30,7 +30,7 @@ export function bytesOfLayer(form: Form, vectors: Uint8Array, weights: Uint8Arra
   try {
     bytes = new Uint8Array(length);
   } catch (error) {
-    const message = `serialize: no array for the ${length} bytes: ${String(error)}`;
+    const message = `serialize: cannot allocate ${length} bytes (${String(error)})`;
     throw new OutOfMemoryError('serialize', '', message);
   }
   const view = new DataView(bytes.buffer);
@@ -43,7 +43,7 @@ export function bytesOfLayer(form: Form, vectors: Uint8Array, weights: Uint8Arra
   return bytes;
 }
 
-/** @internal Of the bytes from 16 to `end`. */
+/** @internal FNV-1a of the bytes from 16 to `end`. */
 export function checksum(bytes: Uint8Array, end: number): number {
   let sum = 0x811c9dc5;
   for (let i = 16; i < end; ++i) sum = Math.imul(sum ^ (bytes[i] as number), 0x01000193);

@@ -241,7 +241,7 @@ export interface Linear<
 }
 
 /**
- * What layers here and in a worker have.
+ * The properties that layers here and in a worker share.
  *
  * @category Layers
  */
@@ -344,6 +344,7 @@ export function deserializeLinear(wg: unknown, bytes: unknown): unknown {
 function coreOf(op: string, wg: unknown): Core {
   const core: Core | undefined = cores.get(wg as object);
   if (core) return core;
-  const rule = 'it must be an instance of wgemm; for one in a worker import from wgemm/worker';
+  const advice = `for an instance of wgemm/worker, import ${op} from wgemm/worker`;
+  const rule = `it must be an instance of wgemm; ${advice}`;
   throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
 }

@@ -13,7 +13,7 @@ import { layoutOf } from './memory.js';
 import { renamed } from './rename.js';
 
 const op = 'deserializeLinear';
-const wrongNumbers = 'has numbers that no layer has';
+const wrongNumbers = 'is corrupt: its header has invalid numbers';
 
 /** @internal Makes a layer from the bytes that `serialize` returned. */
 export function readLayer(core: Core, { source, dtype }: Operand): Layer {
@@ -67,7 +67,7 @@ export function readLayer(core: Core, { source, dtype }: Operand): Layer {
     if (weights.shape.join() === `${k},${n}` && allowed.includes(weights.dtype))
       return layerOf(core, form, weights, vectors, op);
     weights.dispose();
-    throw refuse('has packed weights of another layer');
+    throw refuse('has packed weights of another shape or type');
   } catch (error) {
     throw error instanceof ArgumentError ? refuse(wrongNumbers) : renamed(error, op, []);
   }

@@ -21,7 +21,7 @@ const scalar = (dtype: number, at: number) => [dtype, at, 1, 0, 0];
 const vector = (dtype: number, at: number, n: number) => [dtype, at, n, 1, 0, n];
 const matrix = (dtype: number, columns: number) => [dtype, 0, 0, 2, 0, 0, columns];
 
-/** Where a tensor in the block has these numbers; of a matrix, also its rows. */
+/** The index of each of these numbers in a tensor of the block. Only a matrix has rows. */
 const [addressAt, sizeAt, rowsAt] = [1, 2, 5];
 
 /** Where module.quantize() reads the address of x, its elements, their capacity and the result. */
@@ -160,7 +160,7 @@ export class Int8Runner implements Runner {
     if (overlaps(this.#core, x, out)) throw overlap();
     if (!out.strides) return;
     const found = `out has strides [${out.strides.join(', ')}]`;
-    throw new ShapeError(op, 'out', `${op}: ${found}; with int8 it must be contiguous`);
+    throw new ShapeError(op, 'out', `${op}: ${found}; in an int8 layer it must be contiguous`);
   }
 
   /** Makes `#scratch` large enough. Must not be called inside `guard`. */
@@ -197,10 +197,10 @@ export class Int8Runner implements Runner {
 
 /** The error if `out` overlaps x. In floating-point layers, the core throws it. */
 function overlap(): ArgumentError {
-  return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must not');
+  return new ArgumentError('run', 'out', 'run: out overlaps x in memory; it must overlap no input');
 }
 
-/** Whether a contiguous `out` has bytes of a row of x. What lies between the rows is free. */
+/** Whether a contiguous `out` has bytes of a row of x. It may have bytes between the rows. */
 function overlaps(core: Core, x: Operand, out: Operand): boolean {
   const { shape, strides } = x;
   const from = viewIn(core, x);

@@ -51,12 +51,12 @@ export function heldBytes(core: Core, op: string, held: HeapTensor, length: numb
 
 const mostElements = 2 ** 32;
 
-/** @internal Finds the elements of an operand. Throws unless its shape needs as many. */
+/** @internal Finds the elements of an operand. Throws unless they are as many as in its shape. */
 export function find(core: Core, op: string, operand: Operand): void {
   locate(core, op, operand);
   const { name, shape, strides, size } = operand;
   if (count(shape) > mostElements) {
-    const rule = `of more than 2^32 elements; a layer has memory for at most that`;
+    const rule = 'of more than 2^32 elements; a layer allows at most 2^32';
     throw new ShapeError(op, name, `${op}: ${name} has shape [${shape.join(', ')}], ${rule}`);
   }
   if (strides !== null || size === count(shape)) return;

@@ -6,8 +6,8 @@ import type { Vectors } from './memory.js';
 export const mostSum = 2 ** 30;
 
 /**
- * A column's scale is at least its bias times this. Otherwise a column whose weights are next to
- * nothing has a bias beyond `mostSum`, or needs an x with few steps.
+ * A column's scale is at least its bias times this. Otherwise the bias of a column of tiny
+ * weights would exceed `mostSum`, or x would need a coarse scale.
  */
 const leastRatio = 2 ** -15;
 
@@ -47,7 +47,7 @@ export function isZero(
 
 /**
  * @internal The least scale of x that a call computes. With a smaller one C would exceed `mostSum`.
- * It is at most `leastRatio`, so that one column does not take the steps of x from all others.
+ * It is at most `leastRatio`, so that one column does not make x coarse for all others.
  */
 export function leastScaleOf([bias, bScale]: Vectors): number {
   const scales = bScale as Float32Array;

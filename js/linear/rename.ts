@@ -5,7 +5,7 @@ import { contiguousStrides } from '../base/layout.js';
 /** Operands as the errors of operations name them, and as a layer names them. */
 const names: readonly (readonly [RegExp, string])[] = [
   [/\b(src|A)\b/g, 'x'],
-  [/; (only bias may|it must overlap).*/, '; it must not'],
+  [/; (only bias may|it must overlap).*/, '; it must overlap no input'],
 ];
 const namesInCreate: typeof names = [
   [/\b[xB]\b/, 'weights'],

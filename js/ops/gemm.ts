@@ -166,7 +166,7 @@ function readOpset(value: unknown): number {
     throw new OpsetError(
       op,
       'opset',
-      `${op}: opset is ${describe(value)}; it must be a whole number from 1`,
+      `${op}: opset is ${describe(value)}; it must be a whole number, 1 or more`,
     );
   }
   return value;

@@ -17,8 +17,8 @@ import {
 import { keepWeights } from './weights.js';
 
 /**
- * What {@link install} needs of TensorFlow.js. The namespaces `@tensorflow/tfjs-core` and
- * `@tensorflow/tfjs` have it.
+ * The functions of TensorFlow.js that {@link install} needs. The namespaces of
+ * `@tensorflow/tfjs-core` and `@tensorflow/tfjs` have them.
  *
  * @category TensorFlow.js
  */
@@ -122,10 +122,11 @@ function readFunctions(tf: unknown): Functions {
   const { getKernel, registerKernel, unregisterKernel } = tf as Partial<Functions>;
   for (const [name, value] of Object.entries({ getKernel, registerKernel, unregisterKernel }))
     if (typeof value !== 'function')
-      throw refused(
+      throw new ArgumentError(
+        op,
         'tf',
-        `has as ${name} ${describe(value)}`,
-        'it must be a function, as in the namespace of TensorFlow.js; promises must be awaited',
+        `${op}: tf.${name} is ${describe(value)}; ` +
+          'pass the namespace of TensorFlow.js, and await a promise of it',
       );
   return { getKernel, registerKernel, unregisterKernel } as Functions;
 }
@@ -140,14 +141,14 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
       if (!isReadable(kernel) || typeof kernel.kernelFunc !== 'function')
         throw refused(
           'tf',
-          `has as ${kernelName} of ${backendName} ${describe(kernel)}`,
-          'it must be a kernel of TensorFlow.js, with a kernelFunc',
+          `has kernel ${kernelName} of ${backendName}, which is ${describe(kernel)}`,
+          'it must be an object with a kernelFunc, as in TensorFlow.js',
         );
       if (isReplaced(kernel))
         throw refused(
           'tf',
           'has wgemm installed',
-          'it must not: call the function that install() returned before',
+          'first call the function that install() returned',
         );
       found.push(kernel);
     }
@@ -156,8 +157,8 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
   const names = backendNames.map((name) => `'${name}'`).join(' or ');
   throw refused(
     'tf',
-    `has no kernel ${kernelNames.join(' or ')} of a backend ${names}`,
-    'import @tensorflow/tfjs-backend-wasm or @tensorflow/tfjs-backend-cpu before',
+    `has no kernel ${kernelNames.join(' or ')} of the backend ${names}`,
+    'first import @tensorflow/tfjs-backend-wasm or @tensorflow/tfjs-backend-cpu',
   );
 }
 

@@ -39,14 +39,14 @@ interface KernelAttributes {
   readonly leakyreluAlpha?: number;
 }
 
-/** Whoever gets one from a backend must dispose of its data, or return it. */
+/** If a backend returns one, the caller must dispose of its data, or return it. */
 interface TensorInfo {
   readonly dataId: object;
   readonly shape: readonly number[];
   readonly dtype: string;
 }
 
-/** What the backends have in common, and what one of them has. */
+/** The members that both backends have, and members that only one has. */
 interface Backend extends DataOwner {
   readSync(dataId: object): unknown;
   /** Only wasm: a tensor of memory that is not cleared. */
@@ -127,14 +127,15 @@ function shapeBefore(reshaped: Reshaped | null, { dataId, shape }: TensorInfo): 
   return isSame ? reshaped.shape : shape;
 }
 
-/** @internal What a replacement has to work with. */
+/** @internal Everything that a replacement needs. */
 export interface Context {
   readonly functions: Functions;
   /** The core of the instance. */
   readonly core: Core;
   readonly always: boolean;
-  /** The packed weights of the instance. */
+  /** The threads of the instance. */
   readonly threads: number;
+  /** The packed weights of the instance. */
   readonly weights: KeptWeights;
   readonly last: LastReshaped;
   readonly old: KernelConfig;
@@ -186,7 +187,7 @@ interface KernelProduct {
   readonly shape: number[];
   /** Bounds of the result, which wgemm applies. */
   readonly bounds: readonly [min: number, max: number];
-  /** What is applied to the product afterwards. */
+  /** The step after the product, if `bounds` do not suffice. */
   readonly then: ApplyActivation | null;
 }
 
@@ -203,8 +204,8 @@ const boundsOf = new Map<string, readonly [min: number, max: number]>([
 ]);
 
 /**
- * Reads a call. null: the old kernel computes it, or says what is wrong with it. Small products
- * come here too, so up to the rule this makes no objects.
+ * Reads a call. Returns null if the old kernel must compute it, or report its error. Small products
+ * come here too, so this makes no objects before it knows that wgemm is faster.
  */
 function readProduct(
   { functions, always, threads, isWasm, last, old }: Context,
@@ -281,8 +282,8 @@ function hasSameBatches(a: readonly number[], b: readonly number[]): boolean {
 /**
  * Whether the old kernel of `wasm` may compute this. Unless XNNPACK computes the product, the
  * kernel of tfjs 4.22 adds the bias and applies bounds once per 48 steps of K, and only the first
- * row gets all elements of the bias. It refuses a bias of several axes, and repeats the slopes as
- * they lie.
+ * row gets all elements of the bias. It refuses a bias of several axes. It repeats the slopes in
+ * the order of memory, whatever their shape is.
  */
 function isRight(
   { dataIdMap }: Backend,
@@ -326,7 +327,7 @@ function stepOf(
 ): ApplyActivation | null {
   if (activation === 'prelu') {
     if (!slopes) return null;
-    // XNNPACK's kernel is five times as fast, but it repeats the slopes as they lie.
+    // XNNPACK's kernel is five times as fast, but it repeats the slopes in the order of memory.
     if (backendName === 'cpu' || !isRepeatedIn(slopes.shape, shape)) {
       const { view } = accesses[backendName] as Access;
       return (backend, tensor) => {
@@ -347,8 +348,8 @@ function stepOf(
 }
 
 /**
- * Whether a tensor that broadcasts to a shape repeats there as it lies: its axes, after axes of
- * size 1 in front, are the last ones of the shape.
+ * Whether broadcasting a tensor to a shape repeats its elements in the order of memory. It does if
+ * its axes, without leading axes of size 1, are the last axes of the shape.
  */
 function isRepeatedIn(part: readonly number[], shape: readonly number[]): boolean {
   for (let rest = count(part), i = 1; rest > 1; ++i) {

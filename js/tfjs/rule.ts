@@ -8,9 +8,9 @@
  */
 
 /**
- * @internal What bias and activation cost wgemm more than the old kernels, in products. XNNPACK
- * adds the bias, and applies bounds, to sums in registers. wgemm does so in passes over each row.
- * Other activations run on the same kernels, but have a result in memory of its own.
+ * @internal The cost of bias and activation in wgemm beyond their cost in the old kernels, in
+ * products. XNNPACK adds the bias, and applies bounds, to sums in registers. wgemm does so in
+ * passes over each row. Other activations run on the same kernels, but need another result.
  *
  * @param rows the rows of all matrices of the result
  */
@@ -25,11 +25,11 @@ export function costOfEpilogue(
 
 /**
  * @internal Compared with XNNPACK, which computes the products of `wasm` without transposes and
- * batch axes. wgemm is about 1.4 times as fast. So it pays if the product is large, and if K or N
- * is: each element that is copied, of A and of the result, must be in enough products. These are
- * more for a result of more than 1 MiB, since L2 does not hold it and its copy. For fewer than 8
- * columns XNNPACK takes as long as for 8. If the result is small, both read B once, and are equally
- * fast.
+ * batch axes. wgemm is about 1.4 times as fast, but copies A and the result. So it pays if the
+ * product is large and each copied element is in enough products, which needs a large K or N. A
+ * result of more than 1 MiB needs more products, since L2 does not hold it and its copy. For fewer
+ * than 8 columns XNNPACK takes as long as for 8. If the result is small, both read B once, and are
+ * equally fast.
  *
  * @param epilogue what `costOfEpilogue` returns
  */

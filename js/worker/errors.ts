@@ -56,8 +56,10 @@ export function notSent(op: string, error: unknown): GemmError {
   if (error instanceof GemmError) return error;
   const message = `${op}: the arguments cannot be sent to the worker (${messageOf(error)})`;
   if (isError(error) && error.name === 'RangeError')
-    return new OutOfMemoryError(op, '', `${message}; pass less at once`);
-  return new GemmError('WORKER', op, '', `${message}; check its postMessage()`, { cause: error });
+    return new OutOfMemoryError(op, '', `${message}; pass smaller arrays`);
+  return new GemmError('WORKER', op, '', `${message}; check the postMessage() of the worker`, {
+    cause: error,
+  });
 }
 
 /** @internal Page: the error of a call on an instance that is disposed. */

@@ -32,7 +32,7 @@ import { adviceForWorker, portOfWorker, startWorker } from './start.js';
  */
 export interface WorkerCreateOptions extends CreateOptions {
   /**
-   * A function that makes the worker, a `Worker` or one of `node:worker_threads`, from the
+   * A function that returns the worker, a `Worker` or one of `node:worker_threads`, from the
    * package's `wgemm-worker.js` at any address. Default: the file next to this script.
    */
   worker?: (() => unknown) | undefined;
@@ -61,7 +61,7 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
     throw new ArgumentError(
       op,
       'worker',
-      `${op}: worker is ${typeof make}; it must be a function that makes a worker`,
+      `${op}: worker is ${typeof make}; it must be a function that returns a worker`,
     );
   }
   const link = linkTo(make as (() => unknown) | undefined, assets);
@@ -83,7 +83,7 @@ function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets
     return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
   } catch (error) {
     if (error instanceof GemmError) throw error;
-    throw failure('the worker cannot be made', error, advice);
+    throw failure('the worker cannot be created', error, advice);
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * What runs in the worker of `wgemm/worker`, as `wgemm-worker.js`: takes calls, makes them one
+ * The script of the worker of `wgemm/worker`, `wgemm-worker.js`: takes calls, makes them one
  * after the other, and answers. The page has read and checked the arguments.
  */
 import type { Held } from '../api/worker-handles.js';
@@ -69,7 +69,7 @@ const port = ((): PagePort => {
 /** Calls and disposals in the order of the page. */
 const queue: Order[] = [];
 
-/** What the handles of the page stand for, by number. */
+/** The objects that the handles of the page stand for, by number. */
 const objects = new Map<number, HeapTensor | PackedWeights | Layer>();
 
 /** The instance, once createGemm has started it. */
@@ -145,7 +145,7 @@ async function answer(order: CallOrder): Promise<void> {
     const outcome = outcomeOf(await run(order, operandsOf(taken, objectOf)));
     port.postMessage({ kind: 'outcome', id, outcome }, outcome.buffers);
   } catch (error) {
-    // There is no instance to go on with.
+    // The instance has ended, so the worker cannot go on.
     if ((error as Error | null)?.name === 'RuntimeError' || (isStarted && core.disposed))
       throw error;
     port.postMessage(errorAnswer(id, method, error), []);
@@ -157,15 +157,15 @@ function standIns(op: Method, packet: Packet): (Operand | null)[] {
   try {
     return operandsOf(packet, objectOf);
   } catch (error) {
-    const advice = 'make it without transfer, or with less at once';
-    const message = `${op}: no memory to check the call (${String(error)}); ${advice}`;
+    const advice = 'call without transfer, or pass smaller arrays';
+    const message = `${op}: not enough memory to check the call (${String(error)}); ${advice}`;
     throw new OutOfMemoryError(op, '', message);
   }
 }
 
-/** What the number of a handle stands for. The page sends no number after it is forgotten. */
+/** The object of a handle's number. After 'forget' the page does not send the number again. */
 function objectOf(handle: number): HeapTensor | PackedWeights {
-  // A layer only where the call expects one.
+  // It is a layer only if the call expects a layer.
   return objects.get(handle) as HeapTensor | PackedWeights;
 }
 
@@ -205,7 +205,7 @@ function check({ method, values }: CallOrder, operands: (Operand | null)[]): voi
 }
 
 async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<Started> {
-  // Again, since a page that made the worker long before did not yet listen to the first one.
+  // Sent again: if the page made the worker long before, it may not have heard the first message.
   port.postMessage({ kind: 'ready' }, []);
   const assets = hasAssets ? askPage : undefined;
   const started = await startCore({ ...settings, assets });
@@ -261,14 +261,14 @@ function read({ data, size }: HeapTensor): DataArray {
   try {
     return data.slice();
   } catch (error) {
-    const message = `read: no array for the ${size} elements: ${String(error)}`;
+    const message = `read: cannot allocate ${size} elements (${String(error)})`;
     throw new OutOfMemoryError('read', '', message);
   }
 }
 
 function write(tensor: HeapTensor, data: DataArray, offset: number): void {
   let view = tensor.data;
-  // float16 also comes as bits.
+  // Elements of float16 may come as bits.
   if (classOf(data) === 'Uint16Array')
     view = new Uint16Array(view.buffer as ArrayBuffer, view.byteOffset, view.length);
   (view as Uint8Array).set(data as Uint8Array, offset);

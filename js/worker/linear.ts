@@ -91,8 +91,8 @@ export interface WorkerLinear<
 }
 
 /**
- * What weights of a layer in a worker may be, if they are floating point. They are a tensor in an
- * array, or one in the memory of the instance in the worker.
+ * Floating-point weights of a layer in a worker: a tensor in an array, or a tensor in the memory of
+ * the instance in the worker.
  *
  * @category Layers
  */
@@ -229,8 +229,8 @@ async function make<M extends Method>(
 ): Promise<never> {
   const link = links.get(wg as object);
   if (!link) {
-    const rule =
-      'it must be an instance of wgemm/worker; for one of wgemm import from wgemm/linear';
+    const advice = `for an instance of wgemm, import ${op} from wgemm/linear`;
+    const rule = `it must be an instance of wgemm/worker; ${advice}`;
     throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
   }
   const handle = await link.call(op, options, () => ({

@@ -29,9 +29,8 @@ import {
 } from './message.js';
 
 /**
- * Milliseconds without a message after which the script does not count as the script of the
- * package. The script must arrive in this time, even over a slow network. It sends its first
- * message at once.
+ * If no message arrives for this many milliseconds, the worker has failed to start. The script must
+ * arrive in this time, even over a slow network. It sends its first message at once.
  */
 const patience = 10_000;
 
@@ -48,14 +47,14 @@ const kinds: readonly unknown[] = [
 ] satisfies Answer['kind'][];
 
 /**
- * The calls, besides those that compute, whose arrays move with `transfer`, once the worker has
+ * Calls that do not compute, but whose arrays move with `transfer`, too, once the worker has
  * accepted the call.
  */
 const moving: readonly Method[] = ['pack', 'explain', 'write'];
 
 /** @internal A call whose arguments the page has read and found valid. */
 export interface Request<M extends Method> {
-  /** What errors name as the call. Default: the method. */
+  /** The name of the call in errors. Default: the method. */
   readonly op?: string;
   readonly values: Values[M];
   readonly operands: readonly (Operand | null)[];
@@ -100,7 +99,7 @@ export class Link implements Reader {
       (why, cause) => this.#die(why, cause),
     );
     if (this.#started || this.ended) return; // a message or an error came during listen()
-    this.#waiting = waitFor(patience, () => this.#die(`it said nothing for ${patience / 1000} s`));
+    this.#waiting = waitFor(patience, () => this.#die(`no answer for ${patience / 1000} s`));
   }
 
   get ended(): boolean {
@@ -119,7 +118,7 @@ export class Link implements Reader {
     for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
     this.#pending.clear();
     const port = this.#port;
-    this.#port = gone; // handles hold this link, and must not hold the worker
+    this.#port = gone; // handles keep this link alive, and must not keep the worker alive
     this.#assets = undefined;
     port.terminate();
   }
@@ -164,7 +163,7 @@ export class Link implements Reader {
 
   /** Makes the worker stop waiting for the arrays of a call that it accepted. */
   #cancelAccepted(id: number): void {
-    if (!this.order({ kind: 'cancel', id })) this.#die('it waits for arrays that cannot be sent');
+    if (!this.order({ kind: 'cancel', id })) this.#die('the arrays of a call cannot be sent');
   }
 
   /**
@@ -315,8 +314,8 @@ function readCallOptions(
 }
 
 /**
- * An address means in the worker what it means on the page. Other values stay as they are. So does
- * a path for a worker of Node: under jsdom there is a page, but paths are not relative to it.
+ * Makes an address absolute, so that it means in the worker what it means on the page. Other values
+ * stay as they are. So does a path of Node: under jsdom, paths are not relative to the page.
  */
 function addressOf(source: unknown): unknown {
   if (!isAddress(source) || (typeof source === 'string' && nodeWorkers())) return source;

@@ -60,7 +60,7 @@ export type Order =
   | { readonly kind: 'cancel'; readonly id: number }
   /** `id` is the number of a handle. After 'forget' no message names it. */
   | { readonly kind: 'dispose' | 'forget'; readonly id: number }
-  /** What `assets` returned. */
+  /** The value that `assets` returned. */
   | { readonly kind: 'asset'; readonly source: unknown };
 
 /** @internal To the page. */
@@ -72,7 +72,7 @@ export type Answer =
   | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
   | ErrorAnswer;
 
-/** @internal What a call threw. */
+/** @internal The error that a call threw. */
 export interface ErrorAnswer {
   readonly kind: 'error';
   readonly id: number;
@@ -91,7 +91,7 @@ export interface SentCause {
   readonly cause: SentCause | undefined;
 }
 
-/** @internal What a call returned: a plain value, an array, or a handle. */
+/** @internal The result of a call: a plain value, an array, or a handle. */
 export interface Outcome {
   readonly value?: unknown;
   /** The elements of the result, or the array that was sent for `out`. */
@@ -102,7 +102,7 @@ export interface Outcome {
   readonly held?: Held;
 }
 
-/** @internal What `createGemm` returns in the worker. */
+/** @internal The result of `createGemm` in the worker. */
 export interface Started {
   readonly info: Info;
   readonly dtypes: readonly DType[];
@@ -120,7 +120,7 @@ export interface SentArray {
   readonly length: number;
 }
 
-/** An operand in a message. Of an array only its elements are sent, so that its offset is null. */
+/** An operand in a message. The message has only the elements of an array, so offset is null. */
 interface SentOperand extends Pick<
   Operand,
   'name' | 'dtype' | 'shape' | 'strides' | 'offset' | 'size'
@@ -136,9 +136,9 @@ export interface Packet {
 }
 
 /**
- * @internal What a packet holds for the buffers under arrays. `'copy'`: copies. `'move'`: the
- * buffers themselves, which are detached. Buffers that cannot move, such as the buffer of a
- * WebAssembly.Memory, are copied. `'describe'`: their sizes.
+ * @internal How a packet has the buffers of arrays. `'copy'`: as copies. `'move'`: it takes the
+ * buffers themselves, which detaches them. It copies buffers that cannot move, such as the buffer
+ * of a WebAssembly.Memory. `'describe'`: it has only their sizes.
  */
 export type Way = 'copy' | 'move' | 'describe';
 
@@ -151,7 +151,7 @@ interface ArraySource {
   readonly length: number;
   readonly byteOffset: number;
   readonly buffer: ArrayBufferLike;
-  /** Of the elements of the operand, in bytes. */
+  /** The start and the end of the operand's elements in the buffer, in bytes. */
   readonly start: number;
   readonly end: number;
   /** Whether a check of the call reads its elements: scales and zero points. */

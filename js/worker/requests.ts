@@ -166,8 +166,8 @@ function fill(
     };
     walk(0, 0);
   } catch (error) {
-    const found = `out cannot be written any more (${messageOf(error)})`;
-    const advice = 'leave its array alone until the call is done';
+    const found = `out can no longer be written (${messageOf(error)})`;
+    const advice = 'do not change its array until the call is done';
     throw new ArgumentError(op, 'out', `${op}: ${found}; ${advice}`);
   }
 }

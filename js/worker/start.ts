@@ -1,5 +1,5 @@
 /** How the page starts a worker. */
-import { ArgumentError, UnsupportedError } from '../base/errors.js';
+import { ArgumentError, describe, UnsupportedError } from '../base/errors.js';
 import { lackOfModules, nodeWorkers, type Port, portOf } from '../base/port.js';
 import { makeWebWorker, otherOrigin, urlOf } from '../instance/cross-origin.js';
 import { adviceForScript } from '../instance/load.js';
@@ -10,7 +10,7 @@ const script = 'wgemm-worker.js';
 export function startWorker(): unknown {
   const threads = nodeWorkers();
   const address = addressOfScript();
-  // This does not use the expression at the end, from which bundlers make another file. The worker
+  // Bundlers make another file from the expression at the end, so this does not use it. The worker
   // gets no flags of the process, since --input-type would be wrong for a file.
   if (threads) {
     if (!address) throw new Error('this script does not know its own address');
@@ -25,7 +25,8 @@ export function startWorker(): unknown {
     throw new UnsupportedError(
       'createGemm',
       '',
-      `createGemm: ${lackOfModules() ?? 'there are no workers here; use wgemm itself'}`,
+      'createGemm: ' +
+        (lackOfModules() ?? 'this runtime has no workers; use wgemm instead of wgemm/worker'),
     );
   if (address && otherOrigin(address)) return makeWebWorker(address);
   return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
@@ -37,7 +38,7 @@ function addressOfScript(): URL | undefined {
   return own ? urlOf(script, own) : undefined;
 }
 
-/** @internal What helps if the worker does not start. `isGiven`: the option `worker` made it. */
+/** @internal The advice if the worker does not start. `isGiven`: the option `worker` made it. */
 export function adviceForWorker(isGiven: boolean): string {
   return adviceForScript(script, isGiven ? undefined : addressOfScript());
 }
@@ -53,7 +54,7 @@ export function portOfWorker(made: unknown): Port {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      'createGemm: worker() did not give a worker; it must give one of wgemm-worker.js',
+      `createGemm: worker() returned ${describe(made)}; it must return a worker of ${script}`,
     );
   }
   // Two instances in one worker would each take the answers to the other.
@@ -61,7 +62,7 @@ export function portOfWorker(made: unknown): Port {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      'createGemm: worker() gave a worker again; it must give one per instance',
+      'createGemm: worker() returned the same worker again; it must return one per instance',
     );
   taken.add(worker);
   return portOf(worker);

@@ -9,7 +9,7 @@ export const mostThreads = 64;
 /** The most threads of `'auto'`. */
 const mostByItself = 8;
 
-/** Milliseconds without a message from any worker after which threads do not start. */
+/** If no worker sends a message for this many milliseconds, starting the threads fails. */
 const patience = 4000;
 
 const page = 65536; // bytes
@@ -25,7 +25,7 @@ export function lackOfThreads(): string | undefined {
   }
   if (typeof SharedArrayBuffer !== 'function') return 'this engine has no SharedArrayBuffer';
   if (!nodeWorkers() && typeof Worker !== 'function')
-    return lackOfModules() ?? 'there are no workers here';
+    return lackOfModules() ?? 'this runtime has no workers';
   return undefined;
 }
 
@@ -86,7 +86,7 @@ export async function startThreads(
       const waiting = waitFor(patience, () => {
         reject(
           new Error(
-            `${ports.length - loaded} of ${ports.length} said nothing for ${patience / 1000} s`,
+            `${ports.length - loaded} of ${ports.length} did not answer for ${patience / 1000} s`,
           ),
         );
       });
@@ -106,7 +106,7 @@ export async function startThreads(
     });
     fail = onDeath;
     // This waits until each thread runs. Their workers have started, so it does not take long.
-    if (module.setThreads(threads) !== 0) throw new Error('there is no memory for it');
+    if (module.setThreads(threads) !== 0) throw new Error('not enough memory');
     for (const port of ports) port.hold(false);
     return end;
   } catch (error) {

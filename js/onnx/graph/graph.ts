@@ -136,7 +136,9 @@ function checkOperators(
     `${op}: ${[
       told(missing.length, 'operator', 'missing', missing, mostOperators),
       told(count, 'node', 'not supported', wrong, mostListed),
-      fine.length > 0 ? `to load what needs none of them, pass outputs: [${listNames(fine)}]` : [],
+      fine.length > 0
+        ? `to load the outputs that do not need them, pass outputs: [${listNames(fine)}]`
+        : [],
     ]
       .flat()
       .join('; ')}`,
@@ -166,10 +168,10 @@ function versionProblem(node: OnnxNode, opset: number | undefined): string | und
   const key = keyOf(node);
   const known = products.get(key) ?? operators.get(key);
   if (known === undefined) return '';
-  if (opset === undefined) return 'is of a domain for which the model states no opset';
+  if (opset === undefined) return 'is of a domain without an opset in the model';
   const [from, to] = known.opsets;
   if (from <= opset && opset <= to) return undefined;
-  return `is of opset ${opset}; it must be ${from === to ? from : `${from} to ${to}`}`;
+  return `is of opset ${opset}; it must be ${from === to ? from : `from ${from} to ${to}`}`;
 }
 
 function compile(node: OnnxNode, opset: number): CheckedNode {
@@ -203,7 +205,7 @@ function findMakers(
   const makers = new Map<string, OnnxNode | undefined>();
   for (const { name } of inputs) {
     if (makers.has(name) || name === '') {
-      const found = `two inputs of the model, or one without a name, are called ${describe(name)}`;
+      const found = `the model has two inputs ${describe(name)}, or an input without a name`;
       throw new ArgumentError(op, name, `${op}: ${found}`);
     }
     makers.set(name, undefined);
@@ -214,8 +216,8 @@ function findMakers(
       if (name === '') continue;
       if (makers.has(name)) {
         const other = makers.get(name);
-        const by = other ? titleOf(other) : 'an input or a constant';
-        const what = `makes ${describe(name)}, as ${by} does; each name must be made once`;
+        const by = other ? `an output of ${titleOf(other)}` : 'an input or a constant';
+        const what = `has output ${describe(name)}, which is also ${by}; each name must be unique`;
         throw invalid(node, what);
       }
       makers.set(name, node);
@@ -236,7 +238,7 @@ function chosenOutputs(
   return chosen.map((name) => {
     if (!makers.has(name)) {
       const names = listNames(outputs.map(({ name }) => name));
-      const found = `outputs has ${describe(name)}, which the model does not have`;
+      const found = `outputs has ${describe(name)}, which is not a value of the model`;
       throw new ArgumentError(op, 'outputs', `${op}: ${found}; its outputs are ${names}`);
     }
     return declared.get(name) ?? Object.freeze({ name, dtype: 'none', shape: undefined });
@@ -247,7 +249,11 @@ function chosenOutputs(
 function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<string> {
   const names = new Set<string>();
   for (const { name } of outputs) {
-    const found = names.has(name) ? 'is there twice' : makers.has(name) ? '' : 'is made by nothing';
+    const found = names.has(name)
+      ? 'is listed twice'
+      : makers.has(name)
+        ? ''
+        : 'is not computed by any node';
     if (found) throw new ArgumentError(op, name, `${op}: output ${describe(name)} ${found}`);
     names.add(name);
   }
@@ -262,10 +268,10 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<stri
   return names;
 }
 
-/** Nodes in an order in which each follows those that make its inputs: their own, if it is one. */
+/** Sorts nodes so that each follows the nodes that make its inputs. Keeps a list that is sorted. */
 function inOrder(nodes: readonly OnnxNode[], makers: Makers): readonly OnnxNode[] {
   const ordered = new Set<OnnxNode>();
-  /** Nodes that come after one that is not placed yet, and which of their inputs that makes. */
+  /** By a node that is not placed yet: the nodes that wait for it, and the input it makes. */
   const waiting = new Map<OnnxNode, { node: OnnxNode; next: number }[]>();
   for (const first of nodes) {
     const open = [{ node: first, next: 0 }];
@@ -283,7 +289,11 @@ function inOrder(nodes: readonly OnnxNode[], makers: Makers): readonly OnnxNode[
         continue;
       }
       const missing = describe(node.inputs[one.next]);
-      if (!maker) throw invalid(node, `takes ${missing}, which nothing makes`);
+      if (!maker)
+        throw invalid(
+          node,
+          `takes ${missing}, which is not an input, a constant or an output of a node`,
+        );
       const list = waiting.get(maker);
       if (list) list.push(one);
       else waiting.set(maker, [one]);

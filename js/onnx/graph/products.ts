@@ -14,7 +14,7 @@ export interface ProductOperand {
   readonly strides?: readonly number[];
 }
 
-/** @internal What calls need to know of packed weights. */
+/** @internal The properties of packed weights that calls need. */
 export interface ProductWeights {
   readonly dtype: OnnxDType;
   /** (..., K, N) */
@@ -22,7 +22,7 @@ export interface ProductWeights {
   dispose(): void;
 }
 
-/** @internal What a call computes besides its node, for nodes that follow it. */
+/** @internal Options by which a call also computes the nodes that follow its node. */
 export interface Extra {
   alpha?: number;
   bias?: ProductOperand;
@@ -44,7 +44,7 @@ export interface ProductCall {
   readonly b: number;
   /** The inputs that are packed, if all of them are constants. */
   readonly packed: readonly number[];
-  /** What a call can compute besides the node. `'columns'`: a bias of N elements only. */
+  /** The options of `Extra` that the call has. `'columns'`: a bias of N elements only. */
   readonly fuses: {
     readonly alpha: boolean;
     readonly bias: 'any' | 'columns' | 'none';
@@ -84,7 +84,7 @@ function shapeOfMatMul(a: readonly number[], b: readonly number[]): number[] {
 
 const shapeOf = (operand: Shaped | undefined): readonly number[] => operand?.shape ?? [];
 
-/** What products of stacks have in common. */
+/** The properties that all products of stacks share. */
 function stacked(
   name: OperationName,
   b: number,

@@ -91,7 +91,7 @@ export function define(
 
 /**
  * @internal Throws an error about an input or an attribute. The session adds the node.
- * @param wanted what it must be
+ * @param wanted what the input or attribute must be
  */
 export function refuse(
   Class: new (op: string, argument: string, message: string) => Error,
@@ -114,7 +114,7 @@ function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
       bytes > mostBytes ? OutOfMemoryError : ShapeError,
       'the result',
       `has shape ${shown(shape)}`,
-      'of at most 64 sizes from 0 on, and 2^31 bytes',
+      'of at most 64 axes, with sizes of 0 or more, and at most 2^31 bytes',
     );
 }
 
@@ -144,7 +144,7 @@ export function numbersIn(value: Value | undefined): number[] | undefined;
 export function numbersIn(value: Value | undefined): number[] | undefined {
   const count = value?.data.length as number;
   if (count > mostNumbers)
-    refuse(ShapeError, 'list', `has ${count} numbers`, `of at most ${mostNumbers}`);
+    refuse(ShapeError, 'list', `has ${count} numbers`, `at most ${mostNumbers} numbers long`);
   return value && Array.from(value.data as ArrayLike<number | bigint>, Number);
 }
 
@@ -238,7 +238,7 @@ export function broadcast(...shapes: (readonly number[])[]): number[] {
     const size = sizes.find((size) => size !== 1) ?? 1;
     if (sizes.every((each) => each === 1 || each === size)) return size;
     const found = shapes.map(shown).join(' and ');
-    return refuse(ShapeError, 'the shape', `is ${found}`, 'of sizes that are the same or 1');
+    return refuse(ShapeError, 'the shape', `differs: ${found}`, 'the same along each axis, or 1');
   });
 }
 

@@ -229,7 +229,7 @@ export function addElementwise(): void {
   unary('Gelu@20', (attributes) => {
     const approximate = attributes.string('approximate', 'none');
     if (!['none', 'tanh'].includes(approximate))
-      throw invalid(attributes.node, 'has an approximate that is neither none nor tanh');
+      throw invalid(attributes.node, 'has an unknown approximate; it must be none or tanh');
     return approximate === 'none' ? exactGelu : fastGelu;
   });
   unary('com.microsoft.Gelu', () => exactGelu);
@@ -324,7 +324,8 @@ export function addElementwise(): void {
     attributes.ignore('saturate@19', 'round_mode@24'); // of types that wgemm has not
     const number = attributes.int('to');
     const type = typeOf(number);
-    if (type.length === 1) throw unsupported(node, `has to ${number}, which is type ${type[0]}`);
+    if (type.length === 1)
+      throw unsupported(node, `casts to ${number}, the type ${type[0]}, which wgemm does not have`);
     return ([x], make) => cast(x as Value, make, type[0]);
   });
 

@@ -102,7 +102,7 @@ export function addNormalize(): void {
       const given = attributes.int('axis', opset < 13 ? 1 : -1);
       return ([input], make) => {
         const { dtype, shape } = input as Value;
-        // Before opset 13 the axis may be the rank, and all that follow it count as one with it.
+        // Before opset 13 the axis may be the rank. It and all axes after it count as one axis.
         const axis = axisOf(given, shape.length, opset < 13 ? 1 : 0);
         const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
         const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
@@ -119,7 +119,7 @@ export function addNormalize(): void {
     const given = attributes.int('axis', -1);
     const epsilon = attributes.float('epsilon', Math.fround(1e-5));
     if (attributes.int('stash_type', 1) !== 1)
-      throw unsupported(node, 'has a stash_type that is not 1, which is not supported');
+      throw unsupported(node, 'has a stash_type other than 1, which is not supported');
     return ([input, scale, bias], make) => {
       const { dtype, shape } = input as Value;
       const axis = axisOf(given, shape.length);
@@ -135,7 +135,7 @@ export function addNormalize(): void {
             ShapeError,
             i ? 'B' : 'Scale',
             `has shape ${shown(from)}`,
-            `one that broadcasts to ${shown(shape)}`,
+            `a shape that broadcasts to ${shown(shape)}`,
           );
         return shown(from) === shown(inner)
           ? part

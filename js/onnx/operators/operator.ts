@@ -1,4 +1,4 @@
-/** What the operators share: their form, and how they read the attributes of a node. */
+/** The form that all operators share, and how they read the attributes of a node. */
 import { ArgumentError, describe, UnsupportedError } from '../../base/errors.js';
 import type { OnnxAttribute, OnnxNode, OnnxTensor, OnnxUnreadTensor } from '../read/model.js';
 import type { Make, Value } from '../read/value.js';
@@ -49,9 +49,9 @@ export function unsupported(node: OnnxNode, what: string): UnsupportedError {
 }
 
 /**
- * @internal Reads the attributes of a node. Each call names one, and its value if the node has it
- * not; without such a value the attribute is required. `end` refuses those that no call has named.
- * `name@13` names one that the operator has from opset 13 on.
+ * @internal Reads the attributes of a node. Each call names an attribute, and the value to return
+ * if the node lacks it. Without such a value, the attribute is required. `end` refuses attributes
+ * that no call has named. `name@13` names an attribute that exists from opset 13 on.
  */
 export class Attributes {
   readonly #known = new Set<string>();

@@ -104,7 +104,12 @@ export function addQuantize(): void {
       return (inputs, make) => {
         const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
         if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
-          refuse(DTypeError, 'output_dtype', `is ${form.dtype}`, 'uint8 or int8, as y_zero_point');
+          refuse(
+            DTypeError,
+            'output_dtype',
+            `is ${form.dtype}`,
+            'uint8 or int8, the type of y_zero_point',
+          );
         return scaled(inputs, make, dtype, form, quantize);
       };
     },

@@ -35,7 +35,7 @@ export function addShapes(): void {
       return ([data, ratio, training], make) => {
         const { dtype, shape } = data as Value;
         if (numbersIn(training)?.[0] && (!ratio || widened(ratio)[0] !== 0))
-          refuse(UnsupportedError, 'training_mode', 'is true', 'false, or ratio 0');
+          refuse(UnsupportedError, 'training_mode', 'is true', 'false, unless ratio is 0');
         if (node.outputs.length < 2) return data as Value;
         const type = opset < 10 ? dtype : 'bool';
         const mask = computed(make, type, shape, [], (y) =>
@@ -91,7 +91,8 @@ export function addShapes(): void {
       const { shape } = data as Value;
       const axes = (fixed ?? numbersIn(given))?.map((axis) => axisOf(axis, shape.length));
       for (const axis of axes ?? [])
-        if (shape[axis] !== 1) refuse(ShapeError, 'data', `has axis ${axis} of ${shape[axis]}`, 1);
+        if (shape[axis] !== 1)
+          refuse(ShapeError, 'data', `has axis ${axis} of size ${shape[axis]}`, 'of size 1');
       return reshaped(
         data as Value,
         shape.filter((size, axis) => !(axes ? axes.includes(axis) : size === 1)),
@@ -107,7 +108,12 @@ export function addShapes(): void {
       const rank = shape.length + axes.length;
       const sorted = axes.map((axis) => axisOf(axis, rank)).sort((a, b) => a - b);
       if (new Set(sorted).size < axes.length || rank > 64)
-        refuse(ArgumentError, 'axes', `has ${axes.length} axes`, 'of different axes, 64 in all');
+        refuse(
+          ArgumentError,
+          'axes',
+          `has ${axes.length} axes`,
+          'a list without repeats, for a rank of at most 64',
+        );
       for (const axis of sorted) shape.splice(axis, 0, 1);
       return reshaped(data as Value, shape);
     };
@@ -122,7 +128,7 @@ export function addShapes(): void {
       const { shape } = data as Value;
       const perm = given ?? [...shape.keys()].reverse();
       if (perm.length !== shape.length)
-        refuse(ShapeError, 'data', `has shape ${shown(shape)}`, `of ${perm.length} axes`);
+        refuse(ShapeError, 'data', `has shape ${shown(shape)}`, `of rank ${perm.length}`);
       const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
       return picked(make, data as Value, along(shape), along(contiguousStrides(shape)));
     };
@@ -144,8 +150,8 @@ export function addShapes(): void {
           refuse(
             ShapeError,
             'inputs',
-            `has ${shown(sizes)}`,
-            `${shown(first)} except in axis ${axis}`,
+            `has an input of shape ${shown(sizes)}`,
+            `${shown(first)} except along axis ${axis}`,
           );
         (shape[axis] as number) += sizes[axis] as number;
       }
@@ -166,7 +172,7 @@ export function addShapes(): void {
     const count = node.outputs.length;
     // From opset 18 on a node has either sizes or the number of its outputs.
     if (opset >= 18 && !node.inputs[1] && attributes.int('num_outputs') !== count)
-      throw invalid(node, `has ${count} outputs; it must have num_outputs`);
+      throw invalid(node, `has ${count} outputs; it must have as many as num_outputs`);
     return ([input, sizes], make) => {
       const { shape } = input as Value;
       const axis = axisOf(given, shape.length);
@@ -203,12 +209,12 @@ export function addShapes(): void {
         refuse(ArgumentError, 'starts', `is ${shown(starts)}`, 'as long as ends, axes and steps');
       const along = axes.map((axis) => axisOf(axis, shape.length));
       if (new Set(along).size < along.length)
-        refuse(ArgumentError, 'axes', `is ${shown(axes)}`, 'different axes');
+        refuse(ArgumentError, 'axes', `is ${shown(axes)}`, 'a list without repeats');
       starts.forEach((start, i) => {
         const axis = along[i] as number;
         const size = (data as Value).shape[axis] as number;
         const step = steps[i] as number;
-        if (step === 0) refuse(ArgumentError, 'steps', 'has 0', 'other than 0');
+        if (step === 0) refuse(ArgumentError, 'steps', 'has a step of 0', 'a list without 0');
         const back = step < 0 ? 1 : 0;
         const clamped = (index: number, least: number) =>
           Math.min(Math.max(index < 0 ? index + size : index, least), size - back);

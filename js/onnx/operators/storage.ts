@@ -73,7 +73,7 @@ export function newArray(dtype: OnnxDType, size: number, op = 'run'): DataArray 
   try {
     return arrayOf(storedAs(dtype), size);
   } catch {
-    throw new OutOfMemoryError(op, '', `${op}: no array for ${size} elements of ${dtype}`);
+    throw new OutOfMemoryError(op, '', `${op}: cannot allocate ${size} elements of ${dtype}`);
   }
 }
 
@@ -139,14 +139,14 @@ export class Storage {
   #newRoot(dtype: OnnxDType, size: number, isOperand: boolean): Root {
     const bytes = size * elementBytes(dtype);
     if (!(bytes <= Number.MAX_SAFE_INTEGER))
-      throw new OutOfMemoryError('run', '', `run: no memory for ${size} elements of ${dtype}`);
+      throw new OutOfMemoryError('run', '', `run: cannot allocate ${size} elements of ${dtype}`);
     let root: Root;
     if (this.wg !== undefined && bytes >= (isOperand ? 1 : fewBytes))
       root = new Root(this.#take(this.wg, bytes), undefined, true);
     else {
       if (this.#arrayBytes + bytes > mostBytes) {
-        const found = `arrays of ${this.#arrayBytes + bytes} bytes`;
-        throw new OutOfMemoryError('run', '', `run: it needs ${found}; at most 4 GB are allowed`);
+        const found = `the model needs arrays of ${this.#arrayBytes + bytes} bytes`;
+        throw new OutOfMemoryError('run', '', `run: ${found}; at most 4 GB are allowed`);
       }
       root = new Root(undefined, newArray(dtype, size), true);
       this.#arrayBytes += bytes;

@@ -80,7 +80,7 @@ export type OnnxAttribute =
   | null;
 
 /**
- * What a model says about an input, an output or a value between two nodes.
+ * The declaration of an input, an output or a value between two nodes.
  *
  * @category Models
  */
@@ -130,7 +130,7 @@ export interface OnnxGraph {
   readonly inputs: readonly OnnxValueInfo[];
   /** The outputs. */
   readonly outputs: readonly OnnxValueInfo[];
-  /** What the model says about other values. */
+  /** The declarations of other values. */
   readonly values: readonly OnnxValueInfo[];
   /** The constants, by name. */
   readonly initializers: ReadonlyMap<string, OnnxTensor | OnnxUnreadTensor>;
@@ -157,6 +157,6 @@ export interface OnnxModel {
   readonly graph: OnnxGraph;
   /** The functions that the model defines, as `'domain.name'`. Their nodes are not read. */
   readonly functions: readonly string[];
-  /** What the producer noted about the model, by key. */
+  /** Notes of the producer about the model, by key. */
   readonly metadata: ReadonlyMap<string, string>;
 }

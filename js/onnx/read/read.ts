@@ -29,7 +29,7 @@ import { Wire } from './wire.js';
 
 const op = 'readOnnx';
 
-/** @internal What `readOnnx` has returned. */
+/** @internal The models that `readOnnx` has returned. */
 export const models = new WeakSet<object>();
 
 /** The most graphs within each other. */
@@ -106,7 +106,7 @@ export function checkFetch(op: string, externalData: unknown): void {
   throw new ArgumentError(op, 'externalData', message);
 }
 
-/** Freezes what a value consists of, except elements: arrays of them cannot be frozen. */
+/** Freezes a value and all of its parts, except typed arrays, which cannot be frozen. */
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
   const isOfNumbers = Array.isArray(value) && typeof value[0] !== 'object';
@@ -165,8 +165,7 @@ function readFunction(wire: Wire): string {
 }
 
 function readGraph(wire: Wire, title: string, pending: PendingData[], depth: number): OnnxGraph {
-  if (depth > mostGraphs)
-    throw wire.malformed(`has more than ${mostGraphs} graphs within each other`);
+  if (depth > mostGraphs) throw wire.malformed(`has graphs nested more than ${mostGraphs} deep`);
   let name = '';
   const nodes: OnnxNode[] = [];
   const inputs: OnnxValueInfo[] = [];
@@ -254,7 +253,7 @@ function readAttribute(
       else if (field === 10) tensors.push(readTensorField(wire, 'tensor', pending));
       else if (field === 11) graphs.push(readGraph(wire, 'graph', pending, depth + 1));
       else if (field === 20) type = wire.size('type');
-      else if (field === 21) throw wire.malformed('refers to one of a function');
+      else if (field === 21) throw wire.malformed('refers to an attribute of a function');
       if (2 <= field && field <= 11) seen = field;
     });
     // Old models state no type. Types that are read are one less than their field.

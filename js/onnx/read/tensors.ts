@@ -65,7 +65,7 @@ export interface ExternalData {
   readonly length: number;
 }
 
-/** @internal External data, and what takes it. */
+/** @internal External data, and the function that takes it. */
 export interface PendingData extends ExternalData {
   /** The tensor, for errors. */
   readonly title: string;
@@ -103,7 +103,7 @@ export function readTensorField(
     const [dtype, bytesPerElement] = type;
     const invalid = (what: string) => wire.malformed(`${describe(name)} ${what}`);
     if ([raw !== undefined, isTyped, isExternal].filter(Boolean).length > 1)
-      throw invalid('has elements in more than one way');
+      throw invalid('has elements in more than one field');
     const count = shape.includes(0) ? 0 : shape.reduce((product, size) => product * size, 1);
     const length = count * bytesPerElement; // Infinity if it is too large
     const tensor: Mutable<OnnxTensor> = { name, dtype, shape, data: nothing };
@@ -136,7 +136,8 @@ function readTyped(
   [dtype, bytesPerElement, wanted]: Encoding,
 ): DataArray {
   // Each element has a byte or more.
-  if (count > wire.extent) throw invalid(`needs ${count} elements, and has ${wire.extent} bytes`);
+  if (count > wire.extent)
+    throw invalid(`has ${wire.extent} bytes; its shape needs ${count} elements`);
   const buffer = new ArrayBuffer(count * bytesPerElement);
   // The fields have the bits of halves.
   const stored = viewOf(
@@ -152,7 +153,8 @@ function readTyped(
       const element = isBig ? BigInt(value) : value;
       stored[found] = element;
       if (wanted === int32s || dtype === 'uint32') {
-        if (stored[found] !== element) throw invalid(`has element ${value}, which is not ${dtype}`);
+        if (stored[found] !== element)
+          throw invalid(`has element ${value}, which is not of type ${dtype}`);
         if (dtype === 'bool') stored[found] = value === 0 ? 0 : 1;
       }
     }
@@ -160,7 +162,7 @@ function readTyped(
   };
   wire.again((field) => {
     if (!typedFields.includes(field)) return;
-    if (field !== wanted) throw invalid(`has elements of another type than ${dtype}`);
+    if (field !== wanted) throw invalid(`has elements that are not of type ${dtype}`);
     if (field === floats) wire.floats(take);
     else if (field === doubles) wire.doubles(take);
     else wire.ints(take);
@@ -222,7 +224,7 @@ export type Fetch = (
   part: ExternalData,
 ) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
 
-/** @internal Fetches what is outside of the model, one tensor after the other. */
+/** @internal Fetches the data outside of the model, one tensor after the other. */
 export async function fetchPending(pending: readonly PendingData[], fetch?: Fetch): Promise<void> {
   for (const { title, take, location, offset, length } of pending) {
     if (!fetch) {
@@ -234,7 +236,7 @@ export async function fetchPending(pending: readonly PendingData[], fetch?: Fetc
     const label = `the result of externalData for ${title}`;
     const bytes = givenBytes(op, 'externalData', returned, `${label} (${length} bytes)`);
     if (bytes.length !== length) {
-      const message = `${op}: ${label} has ${bytes.length} bytes; it must have ${length}`;
+      const message = `${op}: ${label} has ${bytes.length} bytes; expected ${length}`;
       throw new ArgumentError(op, 'externalData', message);
     }
     take(bytes);

@@ -45,9 +45,9 @@ export class Wire extends PbfReader {
     this.#end = bytes.length;
   }
 
-  /** The error of bytes that are not what they must be. */
+  /** The error of bytes that break the format. */
   malformed(what: string): ArgumentError {
-    const place = this.#path.length > 0 ? `${this.#path.join(', ')} ` : '';
+    const place = this.#path.length > 0 ? `${this.#path.join(', ')} ` : 'it ';
     return new ArgumentError(
       'readOnnx',
       'bytes',
@@ -73,7 +73,7 @@ export class Wire extends PbfReader {
     let field;
     // nextField() also skips a value that was not read.
     while ((field = this.nextField(this.#end)) !== 0) body(field);
-    if (this.pos !== this.#end) throw this.malformed('has a field that ends beyond it');
+    if (this.pos !== this.#end) throw this.malformed('is shorter than its last field');
   }
 
   /** Calls `fields` for the whole message, once more. */
@@ -111,7 +111,7 @@ export class Wire extends PbfReader {
     return this.natural(this.int(), what);
   }
 
-  /** Checks such a number, which is there already. */
+  /** Checks a number that was read before, as `size` does. */
   natural(size: number | bigint, what: string): number {
     if (typeof size === 'bigint' || size < 0)
       throw this.malformed(`has ${what} ${size}; it must be from 0 to 2^53 - 1`);
@@ -169,7 +169,7 @@ export class Wire extends PbfReader {
     const length = this.readVarint();
     const rest = this.#end - this.pos;
     if (length >= 0 && length <= rest) return this.pos + Number(length);
-    throw this.malformed(`has a field of ${length} bytes, and only ${rest} follow`);
+    throw this.malformed(`has a field of ${length} bytes; only ${rest} bytes follow`);
   }
 
   #checkRoom(bytes: number): void {

@@ -11,7 +11,7 @@ import { elementBytes, sizeOf } from '../operators/storage.js';
 import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
-/** @internal A node that the call of a product computes, too, or that follows it otherwise. */
+/** @internal A node after a product. The call of the product computes it, too, if it can. */
 export type ProductLink = {
   readonly checked: CheckedNode;
   readonly input: string;
@@ -30,9 +30,9 @@ export interface PlannedStep {
   /** The names of the inputs. For a view, the name of the tensor it views. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** What follows a product, in order. */
+  /** The nodes that follow a product, in order. */
   readonly links: readonly ProductLink[];
-  /** The Transpose that an operand of a product passes, by the index of the input. */
+  /** The Transpose before an operand of a product, by the index of the input. */
   readonly views: ReadonlyMap<number, CheckedNode>;
 }
 
@@ -92,7 +92,7 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
   });
 }
 
-/** The constant that a node has as its one number; undefined if it is none. */
+/** The number of a constant with one float; undefined for another constant, or none. */
 function numberIn(value: Value | undefined): number | undefined {
   return value &&
     (value.dtype === 'float32' || value.dtype === 'float64') &&
@@ -117,8 +117,8 @@ function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNode[]> {
 }
 
 /**
- * Takes the nodes of x / 2 * (1 + erf(x / sqrt(2))) as one, if no other node needs a value between
- * them: so exporters write Gelu before opset 20. The half is a factor of x or of the product.
+ * Joins the nodes of x / 2 * (1 + erf(x / sqrt(2))) to one node, if no other node needs a value
+ * between them. Exporters write Gelu so before opset 20. The factor 1/2 is in x or in the product.
  */
 function joinGelu(
   nodes: readonly CheckedNode[],
@@ -134,7 +134,7 @@ function joinGelu(
     const list = takers.get(name) ?? [];
     return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
   };
-  /** What the node takes next to a scalar of that value, if this is its operator. */
+  /** The other input of a node with this operator that has a scalar of this value as input. */
   const nextToScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
     if (!checked || keyOf(checked.node) !== op) return undefined;
     const { inputs } = checked.node;
@@ -218,8 +218,8 @@ function join(
 }
 
 /**
- * Transposes that only products of floats take, as A or B: these read them by strides. By the name
- * of the output. Of several in a row it is the last one, so that a run passes each once.
+ * By the name of its output: each Transpose that only products of floats take, as A or B. These
+ * products read its input by strides. If one Transpose follows another, only the last is a view.
  */
 function findViews(
   nodes: readonly CheckedNode[],

@@ -193,8 +193,9 @@ export async function loadModel(
   const outputs = readOutputs(chosen);
   const isModel = isReadable(source) && has(source, 'graph');
   if (isModel && !models.has(source)) {
-    const found = `${op}: source is a copy of a model, or not of readOnnx`;
-    throw new ArgumentError(op, 'source', `${found}; it must be what that returned, or bytes`);
+    const found = 'source is not itself a model from readOnnx()';
+    const advice = 'pass the model that readOnnx() returned, or bytes';
+    throw new ArgumentError(op, 'source', `${op}: ${found}; ${advice}`);
   }
   const bytes = isModel ? undefined : givenBytes(op, 'source', source);
   if (given !== undefined) {
@@ -246,7 +247,7 @@ function readOutputs(outputs: unknown): readonly string[] | undefined {
   throw new ArgumentError(
     'loadModel',
     'outputs',
-    `loadModel: outputs is ${found}; it must be an array with one or more names, each once`,
+    `loadModel: outputs is ${found}; it must be an array of one or more different names`,
   );
 }
 
@@ -260,7 +261,7 @@ function checkInstance(wg: unknown): void {
   // Other methods of a worker return promises, too.
   const used = isInstance ? useOf(wg as unknown as WorkerGemm) : undefined;
   if (isPending(used)) return void used.catch(() => undefined);
-  const found = used ? 'of another copy of wgemm, such as wgemm/inline' : describe(wg);
+  const found = used ? 'an instance of another copy of wgemm, such as wgemm/inline' : describe(wg);
   throw new ArgumentError(
     'loadModel',
     'wg',
@@ -268,7 +269,7 @@ function checkInstance(wg: unknown): void {
   );
 }
 
-/** What an instance says of its memory; undefined for an object that is made of one. */
+/** The memory use of an instance; undefined for a proxy or another object made from one. */
 function useOf(wg: WorkerGemm): unknown {
   try {
     return wg.memory();
@@ -332,9 +333,9 @@ interface ProductStep {
 
 interface StepLink {
   readonly link: ProductLink;
-  /** Its inputs; `theResult` is what comes before it. */
+  /** Its inputs; `theResult` stands for the result of the product or link before it. */
   readonly inputs: readonly number[];
-  /** Of a bias: the number of its name. */
+  /** For a bias, the number of its name. */
   readonly other: number;
 }
 
@@ -530,7 +531,7 @@ function withEnds(
   return reversed.reverse();
 }
 
-/** What goes wrong in a node, as an error that names it. */
+/** The error of a node, with the node in its message. */
 function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   const title = titleOf(node);
   const message = messageOf(error);
@@ -555,7 +556,7 @@ function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
 const isPending = (value: unknown): value is Promise<unknown> =>
   typeof (value as { then?: unknown } | undefined)?.then === 'function';
 
-/** Passes a value on, when it is there. */
+/** Calls `next` with a value, or later with the result of a promise. */
 function after<T, R>(value: unknown, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return isPending(value) ? value.then((result) => next(result as T)) : next(value as T);
 }
@@ -616,7 +617,7 @@ class LoadedModel implements Model {
       throw new DisposedError(
         op,
         'model',
-        `${op}: the model or its instance is disposed; load it again by loadModel()`,
+        `${op}: the model or its instance is disposed; load the model again by loadModel()`,
       );
   }
 
@@ -738,7 +739,7 @@ class LoadedModel implements Model {
     return [results].flat().map((result) => result && this.#adopt(result, known));
   }
 
-  /** What an operator returns: a value that it made or got, another shape of one, or an array. */
+  /** The result of an operator: a value that it made or got, a reshaped one, or a new array. */
   #adopt(result: Value, known: readonly (Stored | undefined)[]): Stored {
     if (result instanceof Stored) return result;
     const { dtype, shape, data } = result;
@@ -964,8 +965,8 @@ class LoadedModel implements Model {
       checkAttached(op, name, array);
       const length = lengthOf(array);
       if (length === sizeOf(axes)) return array;
-      const found = `${length} elements and shape [${axes.join(', ')}]`;
-      throw new ShapeError(op, name, `${label} has ${found}; they must agree`);
+      const rule = `its shape [${axes.join(', ')}] needs ${sizeOf(axes)}`;
+      throw new ShapeError(op, name, `${label} has ${length} elements; ${rule}`);
     };
     find();
     return () => {
@@ -975,7 +976,7 @@ class LoadedModel implements Model {
       // A view of memory would move, and the caller may change an array before a worker is done.
       const isCopied = !core || core.owns(bufferOf(array));
       if (isCopied) own = copyOf(own, wanted);
-      // What is not 0 is true, as in models.
+      // Any value but 0 is true, as in models.
       if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
       return storage.hold(wanted, axes, own, false);
     };
@@ -983,7 +984,7 @@ class LoadedModel implements Model {
 }
 disposable(LoadedModel.prototype);
 
-/** What `explain` tells of a product. */
+/** The description of a product that `explain` returns. */
 function describeProduct(
   node: OnnxNode,
   { call, weights, links }: ProductStep,
@@ -1039,7 +1040,7 @@ function checkShape(
         op,
         name,
         `${found} and ${describe(symbol)} is ${before.size} in ${describe(before.by)}; ` +
-          'sizes of one name must be the same',
+          'sizes of the same name must be the same',
       );
   });
 }

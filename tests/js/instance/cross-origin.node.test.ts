@@ -54,7 +54,7 @@ describe('a worker of the web', () => {
   ])('starts from a script %s itself', async (_, script) => {
     const { error, address } = await startIn(own, script);
     expect(address).toBe(script);
-    expectError(error, { ...failure, says: ['have wgemm-thread.js next to this script'] });
+    expectError(error, { ...failure, says: ['put wgemm-thread.js next to this script'] });
   });
 
   it.each([

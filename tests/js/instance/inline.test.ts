@@ -46,12 +46,12 @@ it('has one build, and says so if another is asked for', async () => {
   await expect(inline.createGemm({ threads: 2 })).rejects.toMatchObject({
     code: 'UNSUPPORTED',
     argument: 'threads',
-    message: expect.stringContaining('this entry has none') as string,
+    message: expect.stringContaining('this entry has no threads') as string,
   });
   const auto = await inline.createGemm({ threads: 'auto' });
   expect(auto.info.threads).toBe(1);
   expect(auto.info.why).toMatch(
-    /threads: (one, since this entry has none|one, since there is only one processor)/,
+    /threads: (one, since this entry has no threads|one, since there is only one processor)/,
   );
   auto.dispose();
 });

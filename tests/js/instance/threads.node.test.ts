@@ -88,7 +88,7 @@ describe('threads', () => {
   it.each([
     ['ends at once', 'process.exit(7);', 'code 7'],
     ['throws', 'throw new Error("mine");', 'mine'],
-    ['says nothing', 'setInterval(() => {}, 1000);', '2 of 2 said nothing'],
+    ['says nothing', 'setInterval(() => {}, 1000);', '2 of 2 did not answer'],
   ])('are an error where the script %s, and nothing is left', async (_, code, why) => {
     const script = join(folder, 'thread.mjs');
     writeFileSync(script, code);

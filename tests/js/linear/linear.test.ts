@@ -304,7 +304,7 @@ describe('what is refused', () => {
       'SHAPE',
       'weights',
       '[12]',
-      'two axes',
+      'it must have rank 2',
     ],
     [
       { weights: { data: new Float32Array(11), shape: [3, 4] } },
@@ -403,7 +403,7 @@ describe('what is refused', () => {
     [{ weights, activation: 'gelu' }, 'ARGUMENT', 'activation', '"gelu"', 'relu6'],
     [{ weights, activation: [1, 0] }, 'ARGUMENT', 'activation', '[1, 0]', 'at most max'],
     [{ weights, activation: [NaN, 0] }, 'ARGUMENT', 'activation', '[NaN, 0]', 'at most max'],
-    [{ weights, input: scales }, 'ARGUMENT', 'input', 'floating point', "as 'int8'"],
+    [{ weights, input: scales }, 'ARGUMENT', 'input', 'is for int8 layers', "set as to 'int8'"],
     [{ weights, as: 'int8', input: 3 }, 'ARGUMENT', 'input', '3', '{ scale'],
     [{ weights, as: 'int8', input: {} }, 'ARGUMENT', 'input.scale', 'undefined', 'one number'],
     [
@@ -412,7 +412,13 @@ describe('what is refused', () => {
       'input.scale',
       'one number',
     ],
-    [{ weights, as: 'int8', input: { scale: 0 } }, 'ARGUMENT', 'input.scale', '0', 'float32 from'],
+    [
+      { weights, as: 'int8', input: { scale: 0 } },
+      'ARGUMENT',
+      'input.scale',
+      '0',
+      'finite and above 0',
+    ],
     [
       { weights, as: 'int8', input: { scale: 1, zeroPoint: -1 } },
       'ARGUMENT',
@@ -431,8 +437,8 @@ describe('what is refused', () => {
       { weights, as: 'int8', output: scales },
       'ARGUMENT',
       'output',
-      'input is not',
-      'given with input',
+      'output needs an input',
+      'give both, input alone, or neither',
     ],
     [{ weights, weight: 1 }, 'ARGUMENT', 'weight', 'not known', 'activation'],
   ])('createLinear of %j', (options, code, argument, ...says) => {
@@ -449,7 +455,7 @@ describe('what is refused', () => {
     refuse(() => createLinear({} as never, { weights }), 'wg', 'an object', 'of wgemm');
     refuse(() => create(undefined as never), 'options', 'undefined', 'an object');
     using packed = wg.pack(weights, { op: 'matmul' });
-    refuse(() => create({ weights: packed }), 'weights', 'packed weights');
+    refuse(() => create({ weights: packed }), 'weights', 'packed already');
     const other = await createGemm();
     using foreign = other.alloc('float32', [3, 4]);
     refuse(() => create({ weights: foreign }), 'weights', 'another instance');
@@ -571,7 +577,12 @@ describe('what is refused', () => {
     };
     for (const place of Object.values(places)) {
       const [x, out] = place() as [never, never];
-      inRun(() => layer.run(x, { out }), 'ARGUMENT', 'out', 'overlaps x in memory; it must not');
+      inRun(
+        () => layer.run(x, { out }),
+        'ARGUMENT',
+        'out',
+        'overlaps x in memory; it must overlap no input',
+      );
       const error = await rejected(layerThere.run(x, { out }));
       expectError(error, { code: 'ARGUMENT', op: 'run', argument: 'out', says: ['overlaps x'] });
     }
@@ -583,7 +594,12 @@ describe('what is refused', () => {
       [view(), held],
       [{ data: held, shape: [2, 3], strides: [3, 1] }, held],
     ] as [never, never][])
-      inRun(() => layer.run(x, { out }), 'ARGUMENT', 'out', 'overlaps x in memory; it must not');
+      inRun(
+        () => layer.run(x, { out }),
+        'ARGUMENT',
+        'out',
+        'overlaps x in memory; it must overlap no input',
+      );
     // The bytes between the rows of x are free.
     const data = array(20);
     const x = { data: data.subarray(0, 13), shape: [2, 3], strides: [10, 1] };
@@ -887,11 +903,11 @@ describe('bytes', () => {
     });
     refuse(
       forged(bytes, at, (view) => view.setFloat32(128, NaN, true)),
-      'numbers that no layer',
+      'its header has invalid numbers',
     );
     refuse(
       forged(bytes, at, (view) => view.setFloat32(192, 0, true)),
-      'numbers that no layer',
+      'its header has invalid numbers',
     );
     refuse(
       forged(bytes, at, (view) => view.setUint32(8, 2, true)),
@@ -926,7 +942,7 @@ describe('bytes', () => {
       [random.tensor('float64', [5, 9]), 'matmul'],
       [random.tensor('int8', [5, 9]), 'qgemm'],
     ] as const)
-      refuse(join(packed(b, op)), 'packed weights of another layer');
+      refuse(join(packed(b, op)), 'packed weights of another shape or type');
     refuse(join(Uint8Array.of(1, 2, 3)), 'bytes; expected at least');
   });
 

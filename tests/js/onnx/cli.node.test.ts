@@ -124,7 +124,7 @@ it('reads files next to the model, and no others', async () => {
   await writeFile(join(folder, 'weights.bin'), bytes.subarray(1));
   expect(await run(path)).toMatchObject({
     code: 1,
-    failed: 'wgemm: "weights.bin" has 55 bytes; the model needs 48 from 8 on\n',
+    failed: 'wgemm: "weights.bin" has 55 bytes; the model needs 48 bytes from offset 8\n',
   });
   await writeFile(join(folder, 'weights.bin'), bytes);
   expect(await run(path, '--runs', '1')).toMatchObject({ code: 0, failed: '' });
@@ -134,7 +134,7 @@ it('reads files next to the model, and no others', async () => {
     expect(await run(path)).toEqual({
       code: 1,
       said: '',
-      failed: `wgemm: the model names "${location}", which is outside of its folder\n`,
+      failed: `wgemm: the model names "${location}", which is outside the folder of the model\n`,
     });
   }
 });
@@ -167,8 +167,8 @@ it('lists the operators that are missing, and the nodes that are not supported',
     '  own.Odd?[31m (node "a;\\n node b; node c\\"), d");',
     '  2 nodes are not supported:',
     '  node Relu "r" (by its output) has the attribute "alpha", which is not supported in opset 17;',
-    '  node Cast "s" (by its output) has to 8, which is type string;',
-    '  to load what needs none of them, give --output: "y"',
+    '  node Cast "s" (by its output) casts to 8, the type string, which wgemm does not have;',
+    '  to load the outputs that do not need them, give --output: "y"',
     '',
   ]);
   const fine = await run('odd.onnx', '--output', 'y', '--runs', '1');
@@ -194,7 +194,7 @@ it('computes the outputs that it is given, and no others', async () => {
   expect(await run('two.onnx', '--output', 'none')).toMatchObject({
     code: 1,
     failed:
-      'wgemm: loadModel: outputs has "none", which the model does not have; ' +
+      'wgemm: loadModel: outputs has "none", which is not a value of the model; ' +
       'its outputs are "y", "text"\n',
   });
 });
@@ -228,8 +228,8 @@ it('helps', async () => {
 });
 
 it.each([
-  [[], 'there is no model'],
-  [['a.onnx', 'b.onnx'], 'there are 2 models; it must be one: "a.onnx"'],
+  [[], 'give the path of a model'],
+  [['a.onnx', 'b.onnx'], 'expected one model, found 2: "a.onnx", "b.onnx"'],
   [['--fast', 'a.onnx'], "Unknown option '--fast'"],
   [['a.onnx', '--runs', '0'], '--runs is "0"; it must be a whole number from 1'],
   [['a.onnx', '--runs'], "Option '--runs <value>' argument missing"],
@@ -250,7 +250,7 @@ it('names the dynamic dimensions of the model, if there is no such one', async (
     code: 2,
     said: '',
     failed:
-      'wgemm: --dim names "n"; the dynamic dimensions of the model: "batch"; ' +
+      'wgemm: --dim is "n"; it must be a dynamic dimension of the model: "batch"; ' +
       'npx wgemm --help tells more\n',
   });
 });

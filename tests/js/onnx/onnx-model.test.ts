@@ -1024,7 +1024,7 @@ describe('a model is refused', () => {
     [
       'without an opset',
       spec([node('Relu', ['x'], 'y')], { opsets: { 'com.microsoft': 1 } }),
-      { code: 'UNSUPPORTED', argument: '', says: ['no opset'] },
+      { code: 'UNSUPPORTED', argument: '', says: ['of a domain without an opset in the model'] },
     ],
     [
       'with weights that fit no call',
@@ -1094,8 +1094,9 @@ describe('a model is refused', () => {
     )) as Error;
     const { message } = error;
     expect(message).toContain(
-      'loadModel: 200 nodes are not supported: node Cast "Cast y8_0" has to 8, ' +
-        'which is type string (50 such nodes); node Cast "Cast y14_0" has to 14, ',
+      'loadModel: 200 nodes are not supported: node Cast "Cast y8_0" casts to 8, ' +
+        'the type string, which wgemm does not have (50 such nodes); ' +
+        'node Cast "Cast y14_0" casts to 14, ',
     );
     expect(message).toContain('; node Relu "Relu r17" has the attribute "a17"');
     expect(message).not.toContain('a18');
@@ -1109,7 +1110,7 @@ describe('a model is refused', () => {
         code: 'ARGUMENT',
         op: 'loadModel',
         argument: 'source',
-        says: ['copy', 'readOnnx'],
+        says: ['not itself a model from readOnnx()', 'pass the model'],
       });
     expectError(await rejected(loadModel(read, { wg, externalData: 7 as never })), {
       code: 'ARGUMENT',
@@ -1233,7 +1234,7 @@ describe('the option outputs', () => {
       argument: '',
       says: [
         '2 operators are missing: ArgMax (node "ArgMax index"), ai.onnx.ml.ZipMap ' +
-          '(node "ZipMap label"); to load what needs none of them, ' +
+          '(node "ZipMap label"); to load the outputs that do not need them, ' +
           'pass outputs: ["probabilities", "other"]',
       ],
     });
@@ -1258,10 +1259,10 @@ describe('the option outputs', () => {
       ['outputs has "none"', 'its outputs are "probabilities", "label", "other"'],
     ],
     [[''], ['outputs has ""']],
-    [[], ['outputs is []', 'one or more names']],
+    [[], ['outputs is []', 'one or more different names']],
     [
       ['label', 'label'],
-      ['outputs is ["label", "label"]', 'each once'],
+      ['outputs is ["label", "label"]', 'different names'],
     ],
     [
       ['label', 7],

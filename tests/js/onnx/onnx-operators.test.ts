@@ -697,7 +697,7 @@ describe('refuses', () => {
       'negative sizes',
       { op: 'Expand', inputs: [x([1]), ints([-2])] },
       ShapeError,
-      'has shape [-2]; it must be of at most 64 sizes from 0 on',
+      'has shape [-2]; it must be of at most 64 axes, with sizes of 0 or more',
     ],
     [
       'another number of elements',
@@ -721,13 +721,13 @@ describe('refuses', () => {
       'Squeeze of a larger axis',
       { op: 'Squeeze', inputs: [x([1, 2]), ints([0])] },
       ShapeError,
-      'has axis 0 of 2',
+      'has axis 0 of size 2; it must be of size 1',
     ],
     [
       'an axis twice',
       { op: 'Unsqueeze', inputs: [x([1]), ints([0, 0])] },
       GemmError,
-      'different axes',
+      'a list without repeats',
     ],
     [
       'a step of 0',
@@ -739,7 +739,7 @@ describe('refuses', () => {
       'Slice along an axis twice',
       { op: 'Slice', inputs: [x([1, 2, 3]), ints([1, 1]), ints([3, 3]), ints([0, -1])] },
       GemmError,
-      'axes is [0, -1]; it must be different axes',
+      'axes is [0, -1]; it must be a list without repeats',
     ],
     [
       'parts that do not add up',
@@ -757,7 +757,7 @@ describe('refuses', () => {
       'more axes than any shape has',
       { op: 'Squeeze', inputs: [x([1]), ints(Array<number>(70_000).fill(0))] },
       ShapeError,
-      'list has 70000 numbers; it must be of at most 65536',
+      'list has 70000 numbers; it must be at most 65536 numbers long',
     ],
     [
       'a perm that is none',
@@ -775,7 +775,7 @@ describe('refuses', () => {
       'training',
       { op: 'Dropout', inputs: [x([1]), x([0.5], []), x([1], [], 'bool')] },
       UnsupportedError,
-      'training_mode is true; it must be false, or ratio 0',
+      'training_mode is true; it must be false, unless ratio is 0',
     ],
     [
       'training by the ratio that is the default',
@@ -821,7 +821,7 @@ describe('refuses', () => {
           `${op} before its first opset`,
           { op, opset: first - 1, inputs: [] },
           UnsupportedError,
-          `is of opset ${first - 1}; it must be ${first} to 26`,
+          `is of opset ${first - 1}; it must be from ${first} to 26`,
         ] as const,
     ),
     ...(
@@ -874,7 +874,7 @@ describe('refuses', () => {
         attributes: { axis: 0 },
       },
       ShapeError,
-      'Scale has shape [2]; it must be one that broadcasts to [2, 1]',
+      'Scale has shape [2]; it must be a shape that broadcasts to [2, 1]',
     ],
     [
       'a zero point of another type',
@@ -934,7 +934,7 @@ describe('refuses', () => {
       'an opset that is not known',
       { op: 'Relu', opset: 5, inputs: [x([1])] },
       GemmError,
-      'is of opset 5; it must be 6 to 26',
+      'is of opset 5; it must be from 6 to 26',
     ],
   ];
   it.each(refused)('%s', async (_, node, Class, says) => {

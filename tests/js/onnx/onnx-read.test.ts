@@ -618,9 +618,9 @@ describe('is refused', () => {
   });
 
   it('a length beyond its message, by both numbers', async () => {
-    expect(await refusal(Uint8Array.of(0x3a, 5, 0, 0))).toContain('5 bytes, and only 2 follow');
+    expect(await refusal(Uint8Array.of(0x3a, 5, 0, 0))).toContain('5 bytes; only 2 bytes follow');
     const inner = Uint8Array.of(0x3a, 4, 0x2a, 3, 0x4a, 9, 0, 0);
-    expect(await refusal(inner)).toContain('graph has a field of 3 bytes, and only 2 follow');
+    expect(await refusal(inner)).toContain('graph has a field of 3 bytes; only 2 bytes follow');
   });
 
   it('a model that is cut anywhere', async () => {
@@ -651,16 +651,20 @@ describe('is refused', () => {
     ['too few elements', { dims: [2], floatData: [1] }, '1 elements'],
     ['too many elements', { dims: [2], floatData: [1, 2, 3] }, '3 elements'],
     ['no elements', { dims: [2] }, 'elements'],
-    ['elements of another type', { dims: [2], int32Data: [1, 2] }, 'another type than float32'],
+    [
+      'elements of another type',
+      { dims: [2], int32Data: [1, 2] },
+      'elements that are not of type float32',
+    ],
     [
       'raw and typed elements',
       { dims: [1], floatData: [1], rawData: new Uint8Array(4) },
-      'more than one way',
+      'more than one field',
     ],
     [
       'raw and external elements',
       { dims: [1], dataLocation: 1, rawData: new Uint8Array(4) },
-      'more than one way',
+      'more than one field',
     ],
     [
       'an element that int8 cannot hold',
@@ -747,7 +751,7 @@ describe('is refused', () => {
             ],
           };
     await read(nest(15));
-    expect(await refusal(encodeGraph(nest(16)))).toContain('16 graphs');
+    expect(await refusal(encodeGraph(nest(16)))).toContain('nested more than 16 deep');
     // The length of each is the rest of the bytes.
     const deep = new Uint8Array(3 * 10_000).map((_, i) => [0x0a, 0x2a, 0x32][i % 3] as number);
     await refusal(deep);

@@ -150,7 +150,7 @@ describe('a worker that does not start', () => {
   );
 
   it('since its script says nothing', async () => {
-    expectError(await silent, wanted('said nothing for 10 s'));
+    expectError(await silent, wanted('no answer for 10 s'));
   });
 
   it.each([

@@ -516,7 +516,7 @@ describe('an out that changes meanwhile', () => {
     expectError(await rejected(y), {
       code: 'ARGUMENT',
       argument: 'out',
-      says: ['cannot be written any more', 'until the call is done'],
+      says: ['can no longer be written', 'until the call is done'],
     });
   });
 });
@@ -714,14 +714,14 @@ describe('a tensor in the worker', () => {
       () => [new Float32Array(2), { offset: 3 }],
       'SHAPE',
       'data',
-      ['2 elements', 'from 3', '4'],
+      ['2 elements', 'offset is 3', '4 elements'],
     ],
     [
       'what begins behind the end',
       () => [new Float32Array(0), { offset: 5 }],
       'SHAPE',
       'data',
-      ['0 elements', 'from 5', '4'],
+      ['0 elements', 'offset is 5', '4 elements'],
     ],
     [
       'a negative offset',
@@ -1765,7 +1765,7 @@ describe('createGemm', () => {
     for (const made of [undefined, null, 5, {}, Promise.resolve({}), deaf]) {
       expectError(
         await rejected(createGemm({ worker: () => made })),
-        wanted('did not give a worker'),
+        wanted('it must return a worker of wgemm-worker.js'),
       );
     }
   });
@@ -1941,7 +1941,7 @@ describe('a worker of the web', () => {
       code: 'WORKER',
       op: 'memory',
       argument: '',
-      says: ['the worker died', 'waits for arrays'],
+      says: ['the worker died', 'the arrays of a call cannot be sent'],
     });
     expect(fake.terminated).toBe(1);
   });
@@ -1994,7 +1994,7 @@ describe('a worker of the web', () => {
         code: 'LOAD',
         op: 'createGemm',
         argument: '',
-        says: ['said nothing for 10 s', 'wgemm-worker.js'],
+        says: ['no answer for 10 s', 'wgemm-worker.js'],
       });
       expect(fake.terminated).toBe(1);
     }
