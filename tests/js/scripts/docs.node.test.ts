@@ -60,3 +60,21 @@ describe('a page lists', () => {
     for (const name of operators) expect(table).toContain(name);
   });
 });
+
+describe('docs/guide/errors.md', () => {
+  const page = read('docs/guide/errors.md');
+  const [, block = ''] = /\nconst messages = \[\n([^]*?)\n\];\n/.exec(page) ?? [];
+  const compared = Array.from(block.matchAll(/, '(.*)'\],$/gm), ([, message]) => message);
+  const shownIn = (text: string) =>
+    Array.from(text.matchAll(/^\| `(.*?)` \|/gm), ([, cell]) => cell);
+
+  it('shows each message that its code block compares', () => {
+    expect(compared.length).toBeGreaterThan(20);
+    expect(shownIn(page)).toEqual(expect.arrayContaining(compared));
+  });
+
+  it('compares each message of the classes that its code block can throw', () => {
+    const [, classes = ''] = /\n## Classes\n([^]*?)\n### UnsupportedError/.exec(page) ?? [];
+    expect(compared).toEqual(expect.arrayContaining(shownIn(classes)));
+  });
+});
