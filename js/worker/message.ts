@@ -1,4 +1,7 @@
-/** The messages between a page and its worker, and the operands of calls in them. */
+/**
+ * The messages between a page and its worker, and the operands of calls in them:
+ * docs/design/worker-protocol.md.
+ */
 import type { Held } from '../api/worker-handles.js';
 import { bufferOf, byteLengthOf, classOf, isDetached, lengthOf, offsetOf } from '../base/arrays.js';
 import type { ErrorCode } from '../base/errors.js';
