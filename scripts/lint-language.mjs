@@ -11,16 +11,17 @@ const places = [
 ];
 const files = [
   ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'CMakeLists.txt'],
+  'NOTICE',
   'CMakePresets.json',
   ...['eslint.config.js', 'vitest.config.ts', 'package.json'],
 ];
-const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci/;
+const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci|^NOTICE$/;
 const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/;
 /** What VitePress, TypeDoc and the bench write. */
 const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
 const columns = 100;
-/** Tables of Markdown may be wide. Tests of errors keep each message whole, for searches. */
-const mayBeLong = /\.md$|^tests\/(js|native)\/|\.json$/;
+/** Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole, for searches. */
+const mayBeLong = /^NOTICE$|\.md$|^tests\/(js|native)\/|\.json$/;
 
 /** Every text that people write here, by its path from the root, with `/`. */
 export function textFiles(chosen = [...places, ...files]) {

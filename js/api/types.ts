@@ -326,7 +326,7 @@ export type MatMulArray<A extends DataArray> =
   Matching<A> | (A extends Widened ? Float32Array : never);
 
 /**
- * What the option `outType` of `matmul` may be.
+ * The values of the option `outType` of `matmul`.
  *
  * @typeParam A the class of the array of src
  * @typeParam D the type that the call names

@@ -13,7 +13,7 @@ import { disposedHandle, foreignHandle, type PackedWeights } from '../instance/h
 export interface HandleRequest {
   readonly values: { readonly offset: number } | undefined;
   readonly operands: readonly Operand[];
-  /** What the call returns, of the elements that the worker sent. */
+  /** Makes the result of the call from the elements that the worker sent. */
   readonly result: (outcome: unknown, data: DataArray | undefined) => unknown;
 }
 
@@ -51,7 +51,7 @@ export function keepAtEnd(object: object): void {
   net?.unregister(object);
 }
 
-/** What a handle stands for in its worker; undefined for other objects. */
+/** Returns the object of the worker that a handle names; undefined for other objects. */
 let heldBy: (object: object) => Held | undefined;
 
 /**

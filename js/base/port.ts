@@ -35,7 +35,7 @@ export function lackOfModules(): string | undefined {
     : undefined;
 }
 
-/** What is used of a worker of the web. */
+/** A worker of the web, as far as it is used here. */
 interface WebWorker {
   postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   terminate(): void;

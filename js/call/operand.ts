@@ -60,7 +60,7 @@ export interface Operand {
   /** Index of the first element in `source`; null if the caller gives none. */
   readonly offset: number | null;
   /**
-   * What holds the elements: a handle, an array of the caller, or a number. null: only `address`
+   * The holder of the elements: a handle, an array of the caller, or a number. null: only `address`
    * tells where they are.
    */
   readonly source: Handle | DataArray | number | bigint | null;
@@ -207,7 +207,7 @@ export function readData(
 
 const conversion = '; convert it by tensor(...)';
 
-/** What a value is that callers mistake for a tensor. */
+/** The name of a kind of values that callers mistake for tensors. */
 function kindOf(value: object): string | undefined {
   const array = classOf(value);
   if (array !== undefined) return array in dtypesOf ? `a ${array} without a shape` : undefined;

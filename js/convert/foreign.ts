@@ -71,7 +71,7 @@ interface ElementSource {
   readonly data: unknown;
   /** The caller's data: `data`, or the tensor in the heap that `data` is a view of. */
   readonly given: unknown;
-  /** What the caller says of the type. */
+  /** The type, as the caller states it. */
   readonly dtype: unknown;
   /** The same elements from the first one in memory on, as if no stride were negative. */
   readonly layout: Layout;

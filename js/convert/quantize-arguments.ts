@@ -26,7 +26,7 @@ import { allocate, type Axis, count, type QuantizeType } from './quantize-number
 
 /** @internal A tensor, as the caller's objects describe it. */
 export interface TensorArgument<D extends QuantizeType> {
-  /** What holds the elements: a handle, or the caller's array. */
+  /** The holder of the elements: a handle, or the caller's array. */
   readonly source: HeapTensor | ArrayOf<D>;
   /** In elements. */
   readonly length: number;

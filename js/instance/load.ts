@@ -413,8 +413,8 @@ async function fetchWasm(source: URL | string): Promise<Response | Uint8Array> {
 
 /**
  * @internal The advice if a file of the package is not at an address. Vite's development server
- * moves scripts to a folder `deps` of its cache, but not the files next to them. Next.js and Nuxt
- * give server code addresses that are for pages.
+ * moves scripts to a folder `deps` of its cache, but not the files next to them. Next.js gives
+ * server code addresses that are for pages.
  */
 export function adviceFor(
   where: unknown,

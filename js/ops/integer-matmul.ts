@@ -38,7 +38,7 @@ export type HalfVector =
  */
 export type Bias = Float32Array | TensorLike<Float32Array> | TensorView<Float32Array>;
 
-/** What the options of all four calls have. */
+/** Options that all four calls have. */
 interface Transposes<A extends DataArray> {
   /** True: the last two axes of a are (K, M). Any number except 0 is true. Default false. */
   transA?: boolean | number | undefined;

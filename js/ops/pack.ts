@@ -12,6 +12,9 @@ import type { Core } from '../instance/core.js';
 import { type Constructors, PackedWeights } from '../instance/heap.js';
 import { readNBits } from './matmul-nbits.js';
 
+/** Packed weights by PackFor of wgemm.h. */
+const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
+
 /**
  * Options of `pack`.
  *
@@ -45,7 +48,7 @@ export interface PackArguments {
   /** The function of the core. */
   readonly by: 'pack' | 'packNBits';
   /**
-   * PackFor of wgemm.h, then whether to transpose, then the number of a type or -1. Of weights of
+   * PackFor of wgemm.h, then whether to transpose, then the number of a type or -1. For weights of
    * matmulNBits: K, N, bits and block size.
    */
   readonly attributes: Float64Array;
@@ -87,7 +90,7 @@ export function readPack(reader: Reader, b: unknown, options: unknown): PackArgu
   }
   const stored = as === undefined ? -1 : dtypes.indexOf(as as DType);
   const attributes = Float64Array.of(
-    target === 'qgemm' ? 1 : 0,
+    packedFor.indexOf(target === 'qgemm' ? 'qgemm' : 'gemm'),
     readFlag(op, 'trans', trans, 0),
     stored,
   );
@@ -136,9 +139,6 @@ export function readWeights(core: Core, operand: Operand): PackedWeights {
     core.module.deserialize(operand.address, operand.size),
   );
 }
-
-/** Packed weights by PackFor of wgemm.h. */
-const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
 
 /** Copies operands to the heap that are not there, and makes weights from them by `make`. */
 function makeWeights(

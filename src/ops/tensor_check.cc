@@ -255,17 +255,20 @@ Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b) 
   };
   const auto set = [](const FactorShape& f) { return f.is_transposed ? "; unset " : "; set "; };
   std::array<const char*, 6> advice = {"", "", "", "", "", ""};
-  if (size(b.dims, !b.is_transposed) == a.k) {
+  if (b.is_packed) {
+    if (b.dims[1] == a.k) advice[0] = "; pack it with another trans if K and N are exchanged";
+  } else if (size(b.dims, !b.is_transposed) == a.k) {
     advice = {set(b), b.trans, " if ", b.name, " is ", b.is_transposed ? "(K, N)" : "(N, K)"};
   } else if (size(a.dims, a.is_transposed) == b.k) {
     advice = {set(a), a.trans, " if ", a.name, " is ", a.is_transposed ? "(M, K)" : "(K, M)"};
   }
-  return error(Code::kShape, op, b.name,
-               {"%% has shape % and %% has shape %; K is % in % and % in %, and must be the "
-                "same%%%%%%",
-                a.name, a.is_transposed ? " (transposed)" : "", a.dims, b.name,
-                b.is_transposed ? " (transposed)" : "", b.dims, a.k, a.name, b.k, b.name, advice[0],
-                advice[1], advice[2], advice[3], advice[4], advice[5]});
+  return error(
+      Code::kShape, op, b.name,
+      {"%% has shape % and %% % shape %; K is % in % and % in %, and must be the "
+       "same%%%%%%",
+       a.name, a.is_transposed ? " (transposed)" : "", a.dims, b.name,
+       b.is_transposed ? " (transposed)" : "", b.is_packed ? "is packed from" : "has", b.dims, a.k,
+       a.name, b.k, b.name, advice[0], advice[1], advice[2], advice[3], advice[4], advice[5]});
 }
 
 Status check_factor(const char* op, const char* name, const Factor& factor, DType type,

@@ -46,13 +46,14 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
                        std::span<const int64_t> y);
 
 // A factor of a product in errors: its name, its sizes, whether the product transposes it, the
-// argument that says so, and its K.
+// argument that says so, and its K. Packed weights have the sizes (K, N).
 struct FactorShape {
   const char* name;
   std::span<const int64_t> dims;
   bool is_transposed;
   const char* trans;
   int64_t k;
+  bool is_packed = false;
 };
 
 // Checks that both factors have the same K. Else the error says which of them to transpose, if that

@@ -1,6 +1,6 @@
 // Regime: 8-bit GEMM, skinny GEMM and GEMV. A tile of MR rows by NP micro-panels of 8 columns keeps
 // its int32 accumulators in registers. Each step takes kDepth steps of k. It splats four bytes of
-// every row of A. Of every micro-panel of B it loads two vectors, columns 0 to 3 and columns 4
+// every row of A. It loads two vectors of every micro-panel of B, columns 0 to 3 and columns 4
 // to 7.
 //
 // A: one micro-panel, [step][kPanelRows][4 bytes], of which the tile uses MR rows. B: kStepBytes
