@@ -20,7 +20,10 @@ const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/
 /** What VitePress, TypeDoc and the bench write. */
 const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
 const columns = 100;
-/** Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole, for searches. */
+/**
+ * Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole, for
+ * searches.
+ */
 const mayBeLong = /^NOTICE$|\.md$|^tests\/(js|native)\/|\.json$/;
 
 /** Every text that people write here, by its path from the root, with `/`. */

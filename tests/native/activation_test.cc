@@ -229,7 +229,6 @@ struct ErrorCase {
 TEST(Activation, ThatIsInvalidIsReportedAndNothingIsWritten) {
   const char* nan_min =
       "activation has a min that is NaN; it must be a number, which may be infinite";
-  const char* whole = "not a whole number from -2^53 to 2^53; with ";
   const ErrorCase cases[] = {
       {{.min = NAN}, DType::kFloat32, nan_min},
       {{.min = NAN, .max = NAN}, DType::kInt32, nan_min},
@@ -237,10 +236,16 @@ TEST(Activation, ThatIsInvalidIsReportedAndNothingIsWritten) {
       {{1, 0}, DType::kFloat16, "activation has a min above its max; min must be at most max"},
       {{kInfinity, -kInfinity}, DType::kFloat32, "a min above its max"},
       {{7, 6}, DType::kInt64, "a min above its max"},
-      {{.min = 0.5}, DType::kInt32, whole},
-      {{.max = 6.5}, DType::kUInt64, whole},
-      {{.max = 0x1p54}, DType::kInt64, whole},
-      {{.min = -0x1p54}, DType::kUInt32, whole}};
+      {{.min = 0.5},
+       DType::kInt32,
+       "activation has a min that is not a whole number from -2^53 to 2^53; "
+       "with int32 it must be one, or infinite"},
+      {{.max = 6.5},
+       DType::kUInt64,
+       "activation has a max that is not a whole number from -2^53 to 2^53; "
+       "with uint64 it must be one, or infinite"},
+      {{.max = 0x1p54}, DType::kInt64, "a max that is not a whole number from -2^53 to 2^53"},
+      {{.min = -0x1p54}, DType::kUInt32, "a min that is not a whole number from -2^53 to 2^53"}};
   const std::vector<std::byte> zeros(64);
   const int64_t dims[] = {2, 2};
   for (const auto& [activation, type, sentence] : cases) {

@@ -640,7 +640,8 @@ TEST(MatMulNBitsBytes, OfAnotherFormat) {
     expect_refused(changed(kKindAt, static_cast<uint16_t>(kind)), "bytes");
   expect_refused(changed(40, uint16_t{16}), "has panels of 16 columns");
   for (const int64_t rank : {0, 1, 3, 4, 64})
-    expect_refused(changed(kRankAt, rank), rank < 3 ? "bytes has rank" : "");
+    expect_refused(changed(kRankAt, rank),
+                   rank < 3 ? "bytes has rank " + std::to_string(rank) + "; it must be 2" : "");
   expect_refused(changed(kRankAt, int64_t{65}), "has a rank above 64");
   for (const size_t at : {kKAt, kNAt}) {
     const std::string name = at == kKAt ? "K is " : "N is ";

@@ -2,7 +2,6 @@
 import { expect } from 'vitest';
 import { createGemm, type CreateOptions, GemmError } from 'wgemm';
 import * as wgemm from 'wgemm';
-import type { WorkerGemm } from 'wgemm/worker';
 
 const classes = {
   SHAPE: 'ShapeError',
@@ -82,23 +81,6 @@ export function expectSameError(found: unknown, wanted: unknown): void {
     message,
   });
   expect(parts(found as GemmError)).toEqual(parts(wanted as GemmError));
-}
-
-/**
- * Expects what a call throws here of the same call in a worker, with like operands, and that
- * nothing else came of it there.
- */
-export async function expectRefusedInWorker<O>(
-  inWorker: WorkerGemm,
-  operands: () => O,
-  call: (o: O) => unknown,
-  callInWorker: (o: O) => Promise<unknown>,
-): Promise<void> {
-  const [o, same] = [operands(), operands()];
-  const error = thrown(() => call(same));
-  expectSameError(await rejected(callInWorker(o)), error);
-  expect(o).toEqual(same);
-  expect((await inWorker.memory()).inUse, 'bytes in use').toBe(0);
 }
 
 const knownOperations = [
