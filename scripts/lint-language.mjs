@@ -21,8 +21,8 @@ const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/
 const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
 const columns = 100;
 /**
- * Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole, for
- * searches.
+ * Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole,
+ * for searches.
  */
 const mayBeLong = /^NOTICE$|\.md$|^tests\/(js|native)\/|\.json$/;
 

@@ -25,6 +25,7 @@ describe('a page states how many', () => {
   it.each([
     ['docs/design/package.md', /has the (\w+) entries/, entries.length],
     ['docs/design/package.md', /has all (\w+) builds/, buildNames.length],
+    ['docs/design/architecture.md', /the (\w+) entries and the program/, entries.length],
     ['docs/design/testing.md', /API on all (\w+) builds/, buildNames.length],
     ['docs/guide/builds.md', /comes in (\w+) builds/, buildNames.length],
     ['docs/operators/index.md', /computes (\w+) operators/, Object.keys(operations).length],
