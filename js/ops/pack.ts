@@ -12,9 +12,6 @@ import type { Core } from '../instance/core.js';
 import { type Constructors, PackedWeights } from '../instance/heap.js';
 import { readNBits } from './matmul-nbits.js';
 
-/** Packed weights by PackFor of wgemm.h. */
-const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
-
 /**
  * Options of `pack`.
  *
@@ -90,7 +87,7 @@ export function readPack(reader: Reader, b: unknown, options: unknown): PackArgu
   }
   const stored = as === undefined ? -1 : dtypes.indexOf(as as DType);
   const attributes = Float64Array.of(
-    packedFor.indexOf(target === 'qgemm' ? 'qgemm' : 'gemm'),
+    target === 'qgemm' ? 1 : 0, // their places in packedFor
     readFlag(op, 'trans', trans, 0),
     stored,
   );
@@ -139,6 +136,9 @@ export function readWeights(core: Core, operand: Operand): PackedWeights {
     core.module.deserialize(operand.address, operand.size),
   );
 }
+
+/** Packed weights by PackFor of wgemm.h. */
+const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
 
 /** Copies operands to the heap that are not there, and makes weights from them by `make`. */
 function makeWeights(

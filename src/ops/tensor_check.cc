@@ -248,8 +248,7 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
                 name, c, y});
 }
 
-Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b) {
-  if (a.k == b.k) return {};
+Status wrong_k(const char* op, const FactorShape& a, const FactorShape& b) {
   const auto size = [](std::span<const int64_t> dims, bool is_last) {
     return dims.size() < 2 ? -1 : dims[dims.size() - (is_last ? 1 : 2)];
   };
