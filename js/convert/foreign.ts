@@ -91,7 +91,7 @@ function readSource(op: string, name: string, x: unknown, properties: Properties
   const isTfjs = typeof dataSync === 'function' || data === undefined;
   if (isTfjs) {
     try {
-      data = dataSync ? (dataSync as () => unknown).call(x) : values;
+      data = typeof dataSync === 'function' ? (dataSync.call(x) as unknown) : values;
     } catch (error) {
       const advice = `pass { data: await ${name}.data(), shape: ${name}.shape }`;
       const message = `${name} has no data at once (${messageOf(error)}); ${advice}`;

@@ -83,9 +83,19 @@ export function readTensorArgument<D extends QuantizeType>(
   };
 }
 
+const TypedArray = Object.getPrototypeOf(Uint8Array) as abstract new () => object;
+
+/**
+ * Whether a value is a typed array only by its prototype, such as a proxy of one. Its properties
+ * throw.
+ */
+function imitatesArray(value: object): boolean {
+  return value instanceof TypedArray && classOf(value) === undefined;
+}
+
 /** @internal Throws unless a value is an object that may have the properties of a tensor. */
 export function checkTensor(op: string, name: string, value: unknown): asserts value is object {
-  const isWrong = !isReadable(value) || imitatesHandle(value);
+  const isWrong = !isReadable(value) || imitatesHandle(value) || imitatesArray(value);
   if (isWrong || isPromise(value)) {
     const Wrong = isWrong ? ArgumentError : DTypeError;
     const allowed = 'it must be a tensor, { data, shape } or from alloc()';

@@ -121,6 +121,11 @@ const Instance = class WorkerGemm implements Api<'worker'> {
   readonly #link: Link;
 
   constructor(link: Link, info: Info) {
+    // Without a link, the finalizer would throw later.
+    if (!(link instanceof Link)) {
+      const message = 'createGemm: new WorkerGemm() makes no instance; call createGemm()';
+      throw new ArgumentError('createGemm', '', message);
+    }
     this.info = Object.freeze(info);
     this.#link = link;
     links.set(this, link);

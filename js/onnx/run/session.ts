@@ -272,6 +272,7 @@ function checkInstance(wg: unknown): void {
 /** The memory use of an instance; undefined for a proxy or another object made from one. */
 function useOf(wg: WorkerGemm): unknown {
   try {
+    void wg.disposed; // throws for a proxy of an instance in a worker, whose calls only reject
     return wg.memory();
   } catch {
     return undefined;

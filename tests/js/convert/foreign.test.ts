@@ -740,6 +740,8 @@ describe('hostile values', () => {
         },
       ),
       new Proxy({}, { get: () => () => 1, has: () => true }),
+      ...[new Proxy(new Float32Array(2), {}), Object.create(Float32Array.prototype) as object],
+      { dataSync: 'a string', shape: [1] },
     ]) {
       for (const call of [() => tensor(x as TensorSource), () => toNested(x as never)]) {
         let error;

@@ -1044,6 +1044,17 @@ it('an array that goes away while the others are read is refused, and nothing is
   expect([...out]).toEqual([7, 7]);
 });
 
+it('a proxy of an array is refused', () => {
+  const x = new Proxy(new Float32Array(2), {}) as never;
+  for (const call of [
+    () => quantize(x),
+    () => quantize({ data: new Float32Array(2), shape: [2] }, { out: x }),
+    () => dequantize(x),
+    () => quantizeBias(x, { aScale: 1, bScale: 1 }),
+  ])
+    expect(call).toThrow(/(x|out|q|bias) is an object; it must be a tensor/);
+});
+
 it('an array of one scale stands for the number', () => {
   const bias = { data: Float32Array.of(1, 2, 3), shape: [3] };
   const one = Float32Array.of(0.5);

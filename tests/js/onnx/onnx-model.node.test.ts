@@ -215,3 +215,13 @@ it('an instance that does not start while the model is read is an error of the c
   process.off('unhandledRejection', note);
   expect(unhandled).toEqual([]);
 });
+
+it('a proxy of an instance in a worker is refused', async () => {
+  const worker = await createInWorker();
+  try {
+    for (const made of [new Proxy(worker, {}), Object.create(worker) as typeof worker])
+      await expect(loadModel(mlp(), { wg: made })).rejects.toThrow(/wg is an object; it must be/);
+  } finally {
+    worker.dispose();
+  }
+});
