@@ -66,13 +66,3 @@ export interface Call extends Arguments {
   /** The last of the operands, which is never null here. */
   readonly result: Operand;
 }
-
-/** @internal The operand of a name; null if it is absent. */
-export function operandNamed({ operation, operands }: Omit<Arguments, 'out'>, name: string) {
-  return operands[operation.operands.indexOf(name)] ?? null;
-}
-
-/** @internal The attribute of a name, or its first number. */
-export function attributeOf({ operation, attributes }: Omit<Arguments, 'out'>, name: string) {
-  return attributes[operation.attributes.at[name] as number] as number;
-}

@@ -6,7 +6,7 @@
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, writeHeld } from '../instance/heap.js';
 import { writeNothing, writePacked } from './block.js';
-import { type Arguments, type Call, operandNamed, type Operation } from './call.js';
+import type { Arguments, Call, Operation } from './call.js';
 import { locate } from './operand.js';
 import { runWithinLimit } from './out-of-core.js';
 import { operandOfResult } from './result.js';
@@ -83,9 +83,9 @@ export function runCall(call: Call): unknown {
 }
 
 /** The most bytes of scratch that A takes if the call quantizes it. */
-function bytesOfQuantized(call: Call): number {
-  const isQuantized = call.operation.name === 'dynamicQuantizeMatmul';
-  return isQuantized ? (operandNamed(call, 'A')?.size ?? 0) : 0;
+function bytesOfQuantized({ operation, operands }: Call): number {
+  if (operation.name !== 'dynamicQuantizeMatmul') return 0;
+  return operands[operation.operands.indexOf('A')]?.size ?? 0;
 }
 
 function runGuarded(call: Call): unknown {

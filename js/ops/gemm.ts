@@ -70,9 +70,6 @@ const op = 'gemm';
 const row = operations[op];
 const { at, length } = row.attributes;
 
-/** The options that become attributes. */
-type GivenOptions = Readonly<Record<keyof typeof at, unknown>>;
-
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
@@ -85,8 +82,9 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    const read = { alpha, beta, transA, transB, opset, broadcast, activation };
-    return runCall(makeCall(core, readArguments(core, [a, b, c, out], read)));
+    const attributes = new Float64Array(length);
+    writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
+    return runCall(makeCall(core, readArguments(core, attributes, a, b, c, out)));
   }
   writeAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(
@@ -111,8 +109,9 @@ export function readGemm(reader: Reader, [a, b, c, options]: readonly unknown[])
     reader.callOptions,
   );
   if (beta !== undefined) checkBeta(beta, c, out);
-  const read = { alpha, beta, transA, transB, opset, broadcast, activation };
-  return readArguments(reader, [a, b, c, out], read);
+  const attributes = new Float64Array(length);
+  writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
+  return readArguments(reader, attributes, a, b, c, out);
 }
 
 /** In BLAS, the result is C, so that beta without C looks like a factor of `out`. */
@@ -122,25 +121,25 @@ function checkBeta(beta: unknown, c: unknown, out: unknown): void {
   throw new ArgumentError(op, 'beta', `${found}; to add to out, pass out as C, too`);
 }
 
-/** @param options read from the caller's object, whose properties may be getters */
 function readArguments(
   reader: Reader,
-  [a, b, c, out]: readonly unknown[],
-  options: GivenOptions,
+  attributes: Float64Array,
+  a: unknown,
+  b: unknown,
+  c: unknown,
+  out: unknown,
 ): Arguments {
   const operandA = readTensor(reader, op, 'A', a);
   const operandB = readTensor(reader, op, 'B', b);
   const typeOfA = reader.dtypes[operandA.dtype] as DType;
   const operandC = readAddend(reader, op, 'C', c, typeOfA, row.options);
-  const attributes = new Float64Array(length);
-  const { alpha, beta, transA, transB, opset, broadcast, activation } = options;
-  writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
   const operandY = out === undefined ? null : readTensor(reader, op, 'out', out);
   const operands = [operandA, operandB, operandC, operandY];
   return { operation: row, attributes, operands, out };
 }
 
-// Takes the options one by one: a call in the heap makes no object that could hold them.
+// Takes the options one by one: an object that holds them would take as long as a part of a small
+// product.
 function writeAttributes(
   to: Float64Array,
   alpha: unknown,

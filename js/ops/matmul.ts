@@ -59,9 +59,6 @@ const op = 'matmul';
 const row = operations[op];
 const { at, length } = row.attributes;
 
-/** The options that become attributes. */
-type GivenOptions = Readonly<Record<keyof typeof at, unknown>>;
-
 /** @internal */
 export function runMatMul(
   core: Core,
@@ -83,8 +80,9 @@ export function runMatMul(
     typeof activation === 'object' ||
     !isInHeap(core, src, weights, bias, out)
   ) {
-    const read = { alpha, transposeA, transposeB, outType, activation };
-    return runCall(makeCall(core, readArguments(core, [src, weights, bias, out], read)));
+    const attributes = attributesOfMatMul(transposeA, transposeB, 0, activation, alpha);
+    const read = readArguments(core, attributes, src, weights, bias, out, outType);
+    return runCall(makeCall(core, read));
   }
   // 0 is the type of a result that the call makes, for which there is `out` here.
   writeAttributes(core.block, alpha, transposeA, transposeB, 0, activation);
@@ -112,24 +110,26 @@ export function readMatMul(
     'options',
     reader.callOptions,
   );
-  const read = { alpha, transposeA, transposeB, outType, activation };
-  return readArguments(reader, [src, weights, bias, out], read);
+  const attributes = attributesOfMatMul(transposeA, transposeB, 0, activation, alpha);
+  return readArguments(reader, attributes, src, weights, bias, out, outType);
 }
 
-/** @param options read from the caller's object, whose properties may be getters */
+/** Also writes the type of the result to the attributes. */
 function readArguments(
   reader: Reader,
-  [src, weights, bias, out]: readonly unknown[],
-  { alpha, transposeA, transposeB, outType, activation }: GivenOptions,
+  attributes: Float64Array,
+  src: unknown,
+  weights: unknown,
+  bias: unknown,
+  out: unknown,
+  outType: unknown,
 ): Arguments {
   const operandA = readTensor(reader, op, 'src', src);
   const operandB = readTensor(reader, op, 'weights', weights);
   const typeOfSrc = reader.dtypes[operandA.dtype] as DType;
   const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, row.options);
   const result = out === undefined ? null : readTensor(reader, op, 'out', out);
-  const type = typeOfResult(reader, operandA, outType, result);
-  const attributes = new Float64Array(length);
-  writeAttributes(attributes, alpha, transposeA, transposeB, type, activation);
+  attributes[at.outType] = typeOfResult(reader, operandA, outType, result);
   const operands = [operandA, operandB, addend, result];
   return { operation: row, attributes, operands, out };
 }
@@ -172,14 +172,15 @@ function writeAttributes(
   readActivation(op, activation, to, at.activation);
 }
 
-/** @internal The attributes of a call that other code of the library makes. */
+/** @internal The attributes of a call. */
 export function attributesOfMatMul(
-  transposeA: boolean,
-  transposeB: boolean,
+  transposeA: unknown,
+  transposeB: unknown,
   type: number,
-  bounds: readonly [min: number, max: number],
+  activation: unknown,
+  alpha?: unknown,
 ): Float64Array {
   const attributes = new Float64Array(length);
-  writeAttributes(attributes, undefined, transposeA, transposeB, type, bounds);
+  writeAttributes(attributes, alpha, transposeA, transposeB, type, activation);
   return attributes;
 }

@@ -1,5 +1,5 @@
 /** The type and the shape of the result of each operation, if the caller gives no `out`. */
-import { type Arguments, attributeOf, operandNamed } from '../call/call.js';
+import type { Arguments } from '../call/call.js';
 import type { Operand } from '../call/operand.js';
 import type { ResultType } from '../call/result.js';
 import type { Core } from '../instance/core.js';
@@ -7,47 +7,57 @@ import { PackedWeights } from '../instance/heap.js';
 
 type ReadArguments = Omit<Arguments, 'out'>;
 type Shape = readonly number[];
+type Given = Operand | null;
+/** The operands of a product of 8-bit operands: the parameters, the factors, and others. */
+type Quantized = [Given, Given, Given, Given, Given, Given, Operand, Operand];
 
 /** @internal */
-export function resultOfGemm(read: ReadArguments): ResultType {
-  const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
-  const [transA, transB] = [attributeOf(read, 'transA') !== 0, attributeOf(read, 'transB') !== 0];
+export function resultOfGemm({ operation, attributes, operands }: ReadArguments): ResultType {
+  const { at } = operation.attributes;
+  const [a, b] = operands as [Operand, Operand];
+  const transA = attributes[at.transA as number] !== 0;
+  const transB = attributes[at.transB as number] !== 0;
   return { dtype: a.dtype, shape: shapeOfProduct(a, b, transA, transB) };
 }
 
 /** @internal */
-export function resultOfMatMul(read: ReadArguments): ResultType {
-  const [src, weights] = [operandNamed(read, 'src'), operandNamed(read, 'weights')];
-  const transposes = ['transposeA', 'transposeB'].map((name) => attributeOf(read, name) !== 0);
-  const [transposeA, transposeB] = transposes as [boolean, boolean];
-  const shape = shapeOfStacks(src as Operand, weights as Operand, transposeA, transposeB);
-  return { dtype: attributeOf(read, 'outType'), shape };
-}
-
-/** @internal */
-export function resultOfQuantized(read: ReadArguments, core: Core): ResultType {
-  const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
-  const [transA, transB] = [attributeOf(read, 'transA') !== 0, attributeOf(read, 'transB') !== 0];
-  const [int32, float32] = [core.dtypes.indexOf('int32'), core.dtypes.indexOf('float32')];
-  const floats = (operandNamed(read, 'aScale') ?? operandNamed(read, 'bScale'))?.dtype ?? float32;
-  const types = {
-    qgemm: float32,
-    matmulInteger: int32,
-    qlinearMatmul: a.dtype,
-    dynamicQuantizeMatmul: floats,
-    matmulIntegerToFloat: floats,
-  };
+export function resultOfMatMul({ operation, attributes, operands }: ReadArguments): ResultType {
+  const { at } = operation.attributes;
+  const [src, weights] = operands as [Operand, Operand];
+  const transposeA = attributes[at.transposeA as number] !== 0;
+  const transposeB = attributes[at.transposeB as number] !== 0;
   return {
-    dtype:
-      operandNamed(read, 'yZeroPoint')?.dtype ?? types[read.operation.name as keyof typeof types],
-    shape: shapeOfStacks(a, b, transA, transB),
+    dtype: attributes[at.outType as number] as number,
+    shape: shapeOfStacks(src, weights, transposeA, transposeB),
   };
 }
 
 /** @internal */
-export function resultOfNBits(read: ReadArguments): ResultType {
-  const [a, b] = [operandNamed(read, 'A') as Operand, operandNamed(read, 'B') as Operand];
-  const n = PackedWeights.is(b.source) ? b.source.shape.at(-1) : attributeOf(read, 'n');
+export function resultOfQuantized(read: ReadArguments, { dtypes }: Core): ResultType {
+  const { operation, attributes, operands } = read;
+  const { at } = operation.attributes;
+  const [aScale, , bScale, , , yZeroPoint, a, b] = operands as unknown as Quantized;
+  const transA = attributes[at.transA as number] !== 0;
+  const transB = attributes[at.transB as number] !== 0;
+  const shape = shapeOfStacks(a, b, transA, transB);
+  if (yZeroPoint) return { dtype: yZeroPoint.dtype, shape };
+  switch (operation.name) {
+    case 'matmulInteger':
+      return { dtype: dtypes.indexOf('int32'), shape };
+    case 'qlinearMatmul':
+      return { dtype: a.dtype, shape };
+    case 'qgemm':
+      return { dtype: dtypes.indexOf('float32'), shape };
+    default:
+      return { dtype: (aScale ?? bScale)?.dtype ?? dtypes.indexOf('float32'), shape };
+  }
+}
+
+/** @internal */
+export function resultOfNBits({ operation, attributes, operands }: ReadArguments): ResultType {
+  const [a, b] = operands.slice(-4) as [Operand, Operand];
+  const { at } = operation.attributes;
+  const n = PackedWeights.is(b.source) ? b.source.shape.at(-1) : attributes[at.n as number];
   // The core refuses an N below 0.
   return { dtype: a.dtype, shape: [...a.shape.slice(0, -1), Math.max(n as number, 0)] };
 }
