@@ -106,11 +106,10 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
   WGEMM_RETURN_IF_ERROR(check_rank2(kOp, "A", a.dims));
   const bool ta = args.transA != 0, tb = args.transB != 0;
   const int64_t m = a.dims[ta ? 1 : 0], k = a.dims[ta ? 0 : 1];
-  const FactorShape factor = {"A", a.dims, ta, "transA", k};
   if (args.packed_B != nullptr) {
     const PackedWeights& packed = *args.packed_B;
     WGEMM_RETURN_IF_ERROR(
-        check_packed(kOp, "B", packed, PackFor::kGemm, factor, a.dtype, tb, "transB"));
+        check_packed(kOp, "B", packed, PackFor::kGemm, "A", a, ta, k, args.transB, "transB"));
     if (!packed.batch().empty()) {
       return error(
           Code::kShape, kOp, "B",
@@ -119,8 +118,8 @@ Status check_shapes(const GemmArgs& args, const Version& version, Problem* probl
     problem->n = packed.n();
   } else {
     WGEMM_RETURN_IF_ERROR(check_rank2(kOp, "B", b.dims));
-    WGEMM_RETURN_IF_ERROR(
-        check_same_k(kOp, factor, {"B", b.dims, tb, "transB", b.dims[tb ? 1 : 0]}));
+    WGEMM_RETURN_IF_ERROR(check_same_k(kOp, {"A", a.dims, ta, "transA", k},
+                                       {"B", b.dims, tb, "transB", b.dims[tb ? 1 : 0]}));
     problem->n = b.dims[tb ? 0 : 1];
   }
   problem->m = m;

@@ -35,10 +35,9 @@ Status check_src_weights(const MatMulArgs& args, bool with_data, Stack* src, Sta
   WGEMM_RETURN_IF_ERROR(check_stack("src", args.src, with_data));
   *src = make_stack(args.src, args.transpose_a != 0, true);
   if (args.packed_weights != nullptr) {
-    WGEMM_RETURN_IF_ERROR(
-        check_packed(kOp, "weights", *args.packed_weights, PackFor::kGemm,
-                     {"src", args.src.dims, src->is_transposed, "transpose_a", src->cols},
-                     args.src.dtype, args.transpose_b != 0, "transpose_b"));
+    WGEMM_RETURN_IF_ERROR(check_packed(kOp, "weights", *args.packed_weights, PackFor::kGemm, "src",
+                                       args.src, src->is_transposed, src->cols, args.transpose_b,
+                                       "transpose_b"));
     *weights = make_stack(*args.packed_weights);
     return {};
   }

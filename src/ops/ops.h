@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "ops/tensor_check.h"
 #include "problem/pack_problem.h"
 #include "problem/problem.h"
 #include "wgemm.h"
@@ -76,12 +75,12 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
 Status check_packed_for(const char* op, const char* name, const PackedWeights& weights,
                         PackFor expected);
 
-// Checks that packed weights may replace the operand `name` of a product with `a`, whose type is
-// `a_type`. They must be packed for `expected`, have the K of `a` and, except for 8-bit types,
-// its type. If that is float32, they may also be float16 or bfloat16. `is_transposed`, which the
-// argument `trans` sets, must be false.
+// Checks that packed weights may replace the operand `name` of a product with `a`, which errors
+// call `other`. They must be packed for `expected`, have K = k and, except for 8-bit types, the
+// type of `a`. If that is float32, they may also be float16 or bfloat16. `transpose`, the value of
+// the argument `flag`, must be 0.
 Status check_packed(const char* op, const char* name, const PackedWeights& weights,
-                    PackFor expected, const FactorShape& a, DType a_type, bool is_transposed,
-                    const char* trans);
+                    PackFor expected, const char* other, const ConstTensor& a, bool a_transposed,
+                    int64_t k, int64_t transpose, const char* flag);
 
 }  // namespace wgemm

@@ -67,22 +67,23 @@ Status check_packed_for(const char* op, const char* name, const PackedWeights& w
 }
 
 Status check_packed(const char* op, const char* name, const PackedWeights& weights,
-                    PackFor expected, const FactorShape& a, DType a_type, bool is_transposed,
-                    const char* trans) {
+                    PackFor expected, const char* other, const ConstTensor& a, bool a_transposed,
+                    int64_t k, int64_t transpose, const char* flag) {
   WGEMM_RETURN_IF_ERROR(check_packed_for(op, name, weights, expected));
-  if (is_transposed) {
-    return error(Code::kArgument, op, trans,
-                 {"% is set and % is packed; transpose when packing, by trans", trans, name});
+  if (transpose != 0) {
+    return error(Code::kArgument, op, flag,
+                 {"% is set and % is packed; transpose when packing, by trans", flag, name});
   }
-  if (expected != PackFor::kQGemm && weights.dtype() != a_type &&
-      !(a_type == DType::kFloat32 && is_half(weights.dtype()))) {
+  if (expected != PackFor::kQGemm && weights.dtype() != a.dtype &&
+      !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
     return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
                   "bfloat16 for a float32 %",
-                  name, dtype_name(weights.dtype()), a.name, dtype_name(a_type), a.name});
+                  name, dtype_name(weights.dtype()), other, dtype_name(a.dtype), other});
   }
   const int64_t shape[2] = {weights.k(), weights.n()};
-  return check_same_k(op, a, {name, shape, false, trans, weights.k(), true});
+  return check_same_k(op, {other, a.dims, a_transposed, "", k},
+                      {name, shape, false, "", weights.k(), true});
 }
 
 }  // namespace wgemm

@@ -166,9 +166,8 @@ class QuantizedChecker {
       return true;
     }
     const PackedWeights& b = *args_.packed_B;
-    const FactorShape a = {"A", args_.A.dims, left.is_transposed, "transA", left.cols};
-    if (!take(check_packed(op_.name, "B", b, PackFor::kQGemm, a, args_.A.dtype, args_.transB != 0,
-                           "transB")))
+    if (!take(check_packed(op_.name, "B", b, PackFor::kQGemm, "A", args_.A, left.is_transposed,
+                           left.cols, args_.transB, "transB")))
       return false;
     if (op_.is_gemm && !b.batch().empty())
       return fail(

@@ -248,7 +248,8 @@ Status check_broadcast(const char* op, const char* name, std::span<const int64_t
                 name, c, y});
 }
 
-Status wrong_k(const char* op, const FactorShape& a, const FactorShape& b) {
+Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b) {
+  if (a.k == b.k) return {};
   const auto size = [](std::span<const int64_t> dims, bool is_last) {
     return dims.size() < 2 ? -1 : dims[dims.size() - (is_last ? 1 : 2)];
   };

@@ -56,13 +56,9 @@ struct FactorShape {
   bool is_packed = false;
 };
 
-// The error of factors with different K. It says which of them to transpose, if that helps.
-Status wrong_k(const char* op, const FactorShape& a, const FactorShape& b);
-
-// Checks that both factors have the same K.
-inline Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b) {
-  return a.k == b.k ? Status{} : wrong_k(op, a, b);
-}
+// Checks that both factors have the same K. Else the error says which of them to transpose, if that
+// helps.
+Status check_same_k(const char* op, const FactorShape& a, const FactorShape& b);
 
 // Checks alpha or beta of a product of operands of `type`, and writes it to `scalar`, rounded as
 // the type demands.
