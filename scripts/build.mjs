@@ -79,7 +79,7 @@ function isConfigured(preset, definitions) {
 }
 
 /**
- * What all bundles have in common.
+ * Bundles with the settings that all bundles share.
  * @param builds the module that stands for js/instance/builds.ts
  * @param glue the build whose glue stands for wgemm-glue.mjs
  */
@@ -129,7 +129,7 @@ async function bundleAlone(folder, entry, { as = entry, builds, ...options } = {
 
 /**
  * Bundles entries that share code. esbuild cuts this code into chunks by the entries that need it.
- * Chunks that `index` needs become a part of index.js: a page then loads one file, and CDNs that
+ * Chunks that `index` needs become a part of index.js. A page then loads one file, and CDNs that
  * bundle each entry do not repeat the classes. Other chunks are named after their entries.
  */
 async function bundleTogether(folder, entries, glue) {

@@ -1,9 +1,8 @@
-// The steps of CI. `.ci/run` runs all of them here, and each job of .github/workflows runs some:
-// this is the only list.
+// The steps of CI. `.ci/run` runs all of them here, and each job of .github/workflows runs some of
+// them. This is the only list.
 //   node scripts/ci.mjs          every step that this machine can run, some at the same time
 //   node scripts/ci.mjs STEP...  these steps
-// Compiler warnings are errors. A fast machine tries no more models than others, so that all try
-// the same.
+// Compiler warnings are errors. A fast machine tries as many models as a slow one.
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -56,8 +55,8 @@ export const elsewhere = {
 };
 
 /**
- * Compilers run through ccache where it is. What an earlier clone of the same sources compiled
- * counts, whichever folder it is in.
+ * Compilers run through ccache if it is installed. It reuses files that an earlier clone of the
+ * same sources compiled, in whichever folder.
  */
 function useCompilerCache() {
   const ccache = onPath('ccache');
@@ -75,8 +74,9 @@ function useCompilerCache() {
 }
 
 /**
- * What `.ci/run` runs at the same time, at the end: each of these steps leaves a core idle for
- * much of its time. Steps of one list share folders in build/, so they follow each other.
+ * Lists of steps that `.ci/run` runs at the same time, at the end. Each of these steps leaves a
+ * core idle for much of its time. Steps of one list share folders in build/, so they run one after
+ * the other.
  */
 const lanes = [
   ['package', 'runtimes', 'browsers', 'fuzz'],

@@ -9,8 +9,8 @@ const installed = ['', ...Object.values(npmFolders)].map((folder) => join(folder
 const written = [join('docs', 'reference'), join('docs', '.vitepress', '.temp')]; // by the site
 const inClone = ['build', 'dist', 'coverage', ...written, ...installed];
 
-// Only what the scripts put into the cache, since WGEMM_CACHE may name a folder that holds more.
-// apt's lists remain there after a set-up that was interrupted.
+// Only files that the scripts put into the cache, since WGEMM_CACHE may name a folder that holds
+// more. apt's lists remain there after a set-up that was interrupted.
 const isOurs = new RegExp(`^(${cached.join('|')})-[\\w.-]+$|^(apt|ccache|npm-packages)$`);
 
 const isThere = (path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -1,6 +1,6 @@
-// What the published files contain of other projects. It is derived from the build: from the link
-// maps, the sources that the compiler read, and the source maps. NOTICE must name exactly that, and
-// the SBOM is made of it.
+// Finds the other projects whose code the published files contain. The build shows them: its link
+// maps, the sources that the compiler read, and the source maps. NOTICE must name exactly these
+// projects, and the SBOM lists them.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fail, query } from './run.mjs';
@@ -142,7 +142,7 @@ function componentOf(path, checkout, where) {
 }
 
 /**
- * What dist/ of a checkout contains, which `npm run build` made there.
+ * Finds the components in dist/ of a checkout, which `npm run build` made there.
  *
  * @returns Map: component -> { files: Set of names in dist/, folder: where its sources are }
  */

@@ -1,7 +1,7 @@
 // Brings files of a Debian release to a machine that runs Debian 12 or later, and leaves its system
-// unchanged. apt gets a sources list, package lists and a status file of our own. What it downloads
-// is unpacked into our cache. apt checks signatures against the machine's own Debian keys, and uses
-// the machine's own mirror.
+// unchanged. apt gets a sources list, package lists and a status file of our own. The script
+// unpacks the downloads into our cache. apt checks signatures against the machine's own Debian
+// keys, and uses the machine's own mirror.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -15,7 +15,7 @@ import { fail, main, root, wholeNumbers } from './run.mjs';
 const limit = 20_000;
 /** Models per process. */
 const batch = 20_000;
-/** The most kinds of failures that are told. */
+/** The most kinds of failures that are printed. */
 const most = 10;
 
 await main(async () => {

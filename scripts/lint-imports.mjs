@@ -1,5 +1,5 @@
-// Checks the imports in js/: they point down the layers, none imports an entry, and there is no
-// cycle. js/README.md describes the layers. Alone:
+// Checks the imports in js/: they point down the layers, no file imports an entry, and no files
+// import each other in a cycle. js/README.md describes the layers. Alone:
 //   node scripts/lint-imports.mjs
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

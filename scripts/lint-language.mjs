@@ -17,7 +17,7 @@ const files = [
 ];
 const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci|^NOTICE$/;
 const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/;
-/** What VitePress, TypeDoc and the bench write. */
+/** Files that VitePress, TypeDoc and the bench write. */
 const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
 const columns = 100;
 /**
@@ -42,7 +42,7 @@ export function textFiles(chosen = [...places, ...files]) {
 /** Lines that are looked at; the others are empty, so that numbers stay. */
 function linesOf(name, text) {
   const lines = text.split(/\r?\n/);
-  // What is released says what was.
+  // The sections of released versions keep their words.
   if (name !== 'CHANGELOG.md') return lines;
   const headings = lines.flatMap((line, i) => (line.startsWith('## ') ? [i] : []));
   const isOldName = (i) => [lines[i], lines[i - 1]].some((line) => line?.startsWith('- Renamed:'));

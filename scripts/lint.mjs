@@ -1,7 +1,7 @@
 // Checks the form of all code: clang-format, Prettier, ESLint, TypeScript's types; and its words:
 // codespell, and those that scripts/banned-words.mjs bans. Checks that includes in src/ and imports
-// in js/ point down, that functions of src/ are short, the form of the measurements in docs/lab,
-// the figures of README.md, and the workflows of CI. With --fix, corrects the form.
+// in js/ point down, and that functions of src/ are short. Checks the form of the measurements in
+// docs/lab, the figures of README.md, and the workflows of CI. With --fix, corrects the form.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { lintFigures } from './figures.mjs';

@@ -170,8 +170,8 @@ endif()
 }
 
 /**
- * Without network, XNNPACK and threads, SIMDe from the system is all that a build needs. With them,
- * an error names the folder to set.
+ * Without network, a build without XNNPACK and threads needs only SIMDe from the system. With
+ * XNNPACK or threads, an error names the folder to set.
  */
 async function testOffline() {
   const build = join(root, 'build', 'offline-native');

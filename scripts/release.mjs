@@ -106,7 +106,10 @@ function checkVersions() {
   return { version, tag };
 }
 
-/** The newest section is of this version, and of a tag it has a day that has come. */
+/**
+ * Checks that the newest section is of this version. If the commit has a tag, the section must have
+ * a date that has come.
+ */
 function checkChangelog({ version, tag }) {
   const [, heading, state, body] =
     /^(## (?:[\d.]+) \((.+)\))\n([^]*?)(?=^## |$(?![^]))/m.exec(
@@ -121,7 +124,7 @@ function checkChangelog({ version, tag }) {
       : [`CHANGELOG.md begins with '${heading}', but the version is ${version}.`]),
     ...(isDay || state === 'unreleased'
       ? []
-      : [`CHANGELOG.md says '${heading}': write a day such as ${today}, or unreleased.`]),
+      : [`CHANGELOG.md says '${heading}': write a date such as ${today}, or unreleased.`]),
     ...(isDay && state > today ? [`CHANGELOG.md says '${heading}', which is after today.`] : []),
     ...(tag && !isDay ? [`CHANGELOG.md says '${heading}', but the commit has a tag.`] : []),
     ...(entries > 0 ? [] : [`CHANGELOG.md has no entry below '${heading}'.`]),
@@ -134,7 +137,7 @@ function checkChangelog({ version, tag }) {
 /**
  * Builds a commit in a clone, and packs it.
  *
- * @param isLater whether the clock tells another year
+ * @param isLater whether the clock is 400 days ahead
  * @returns { checkout, tarball }
  */
 async function buildIn(folder, commit, isLater) {
@@ -157,13 +160,14 @@ async function buildIn(folder, commit, isLater) {
   });
   const faketime = isLater && onPath('faketime');
   if (isLater && !faketime)
-    console.log('release: faketime is not here, so both builds are of the same day');
+    console.log('release: faketime is not here, so both builds have the same date');
   await run(
     faketime || 'node',
     [...(faketime ? ['-f', '+400d', 'node'] : []), 'scripts/build.mjs'],
     {
       cwd: checkout,
-      // Only the day is another: programs still measure how long they wait, and compare files.
+      // Only the date differs: programs still measure how long they wait, and compare times of
+      // files.
       env: {
         ...env,
         FAKETIME_DONT_FAKE_MONOTONIC: '1',
@@ -219,7 +223,10 @@ function differences(files, others, nameOfOthers) {
   return wrong;
 }
 
-/** dist/ of this checkout, if it is there, is what is published by mistake. */
+/**
+ * If this checkout has a dist/, someone may publish it by mistake, so it must have the bytes of a
+ * build.
+ */
 function checkOwnDist(files) {
   const dist = join(root, 'dist');
   if (!existsSync(dist)) return;

@@ -1,4 +1,4 @@
-// What every script shares: where things are, how programs are started, and how a script ends when
+// Functions that all scripts share: they find files, start programs, and end a script when
 // something is wrong.
 import { spawn, spawnSync } from 'node:child_process';
 import {

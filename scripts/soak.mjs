@@ -1,6 +1,6 @@
 // Runs 100,000 mixed calls on every build, as tests/js/instance/pressure.test.ts does for a shorter
 // time.
-// As many bytes must be in use after them as before.
+// The same number of bytes must be in use after them as before.
 import { main, run } from './run.mjs';
 
 await main(() =>

@@ -1,12 +1,13 @@
-// Runs every test: native, native under sanitizers, the same test program as wasm with and without
-// threads, the native package, then the JavaScript API, test vectors, and the npm package. Its
-// tarball is tested in Node, in bundlers, and in pages of Chromium. Arguments go to Vitest.
+// Runs every test. The native test program runs natively, under sanitizers, and as wasm with and
+// without threads. Then come the native package, the JavaScript API, test vectors, and the npm
+// package. The tarball is tested in Node, in bundlers, and in pages of Chromium. Arguments go to
+// Vitest.
 // With --only PART,PART: only these of `parts`.
-// With --quick: what finds most mistakes in under two minutes, once everything is built: the test
-// program without sanitizers, and on one build the API tests that do not need Node; without what
-// takes longest.
-// With --full: all API tests on every build, where vitest.config.ts else chooses, and the vectors
-// of over ten million multiplications.
+// With --quick: the tests that find most mistakes, in under two minutes once everything is built.
+// They are the test program without sanitizers, and on one build the API tests that do not need
+// Node. The tests that take longest are left out.
+// With --full: all API tests on every build, though vitest.config.ts otherwise chooses some, and
+// the vectors of over ten million multiplications.
 import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -75,8 +76,8 @@ async function testQuickly(args) {
 }
 
 /**
- * What `--only` chooses from. A part builds what it needs, so that each can run alone. `needs`:
- * what setUp() installs for it.
+ * The parts that `--only` can name. A part builds what it needs, so that each can run alone.
+ * `needs`: what setUp() installs for it.
  */
 export const parts = {
   native: {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 
-/** What a version is of -> file -> the places in it, whose first group is the version. */
+/** Name of a thing with a version -> file -> the places in it, whose first group is the version. */
 const places = {
   wgemm: {
     'package.json': /^ {2}"version": "(.+)"/gm,
@@ -104,8 +104,8 @@ export function isLater(version, other) {
 }
 
 /**
- * Writes a version of the package everywhere. A changelog whose newest section has a day gets a new
- * section.
+ * Writes a version of the package everywhere. If the newest section of the changelog has a date,
+ * the changelog gets a new section.
  * @returns the files that it wrote
  */
 export function setVersion(version) {

@@ -208,8 +208,8 @@ export interface FloatProducts<P extends Place> {
   ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
 
   /**
-   * Computes com.microsoft MatMulNBits of a and weights of 2, 4 or 8 bits, with a scale and a zero
-   * point z for each column n and each block of `blockSize` steps of k:
+   * Computes com.microsoft MatMulNBits of a and weights of 2, 4 or 8 bits. The weights have a scale
+   * and a zero point z for each column n and each block of `blockSize` steps of k:
    *
    *     y = sum over k of a[m, k] * (code[n, k] - z) * scale, plus bias[n]
    *

@@ -66,8 +66,8 @@ export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProduct
    * const y = wg.gemm(x, weights); // y.data: Float32Array [512, 512, ...]
    * weights.dispose();
    *
-   * @param b (..., K, N) of any type of gemm and matmul; for qgemm and the integer products int8 or
-   * uint8, for qgemm without batch axes. With `trans` the last two axes are (N, K)
+   * @param b (..., K, N) of any type of gemm and matmul. For qgemm and the integer products, int8
+   * or uint8; for qgemm, without batch axes. With `trans` the last two axes are (N, K)
    * @param options `op` is required
    * @returns the packed weights. The caller must `dispose()` of them
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError

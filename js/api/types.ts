@@ -254,7 +254,7 @@ export type Level<L extends number> = { accuracyLevel?: L | undefined } & {
 };
 
 /**
- * What a call returns: `O`, the type of the option `out`; or `T` if there is no `out`.
+ * The result of a call: `O`, the type of the option `out`; or `T` if there is no `out`.
  *
  * @typeParam O the type of `out`
  * @typeParam T the type of a result without `out`
@@ -386,7 +386,7 @@ export type InWorker<T> =
         : T;
 
 /**
- * What `qgemm` takes in `wgemm/worker`: {@link QGemmInputs}, with handles of the worker.
+ * Inputs of `qgemm` in `wgemm/worker`: {@link QGemmInputs}, with handles of the worker.
  *
  * @interface
  * @category Operations

@@ -141,7 +141,7 @@ export function bytesIn(value: unknown): unknown {
   }
 }
 
-/** @internal Throws if an array is detached. `found` is how the message tells of it. */
+/** @internal Throws if an array is detached. `found`: the words of the message for that. */
 export function checkAttached(op: string, name: string, array: DataArray, found?: string): void {
   if (lengthOf(array) === 0 && isDetached(bufferOf(array))) throw detachedArray(op, name, found);
 }

@@ -48,8 +48,8 @@ export function readSizes(
 }
 
 /**
- * @internal Properties of a tensor. Those after `offset` are from other libraries, and must agree
- * with shape and strides.
+ * @internal Properties of a tensor. The properties after `offset` are from other libraries, and
+ * must agree with shape and strides.
  */
 export const tensorKeys = [
   ...['data', 'shape', 'dtype', 'strides', 'offset'],

@@ -68,7 +68,7 @@ export function portOf(made: object): Port {
       worker.addEventListener('message', ({ data }) => onMessage(data));
       worker.addEventListener('messageerror', () => onDeath('a message cannot be read'));
       worker.addEventListener('error', (event) => {
-        event.preventDefault?.(); // it is handled: not for the page's handlers of uncaught errors
+        event.preventDefault?.(); // handled here, not by the page's handlers
         onDeath(event.message ?? 'its script cannot be loaded or run', event.error);
       });
       // There is no event for an end by someone else's terminate(). A Web Lock that the worker

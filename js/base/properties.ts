@@ -55,7 +55,9 @@ export function has(object: object, name: string): boolean {
   return false;
 }
 
-/** @internal The object, or a copy of its properties if `Object.prototype` has some of theirs. */
+/**
+ * @internal The object; or a copy of its properties if `Object.prototype` has some of the names.
+ */
 export function unpolluted(object: object, names: readonly string[]): Record<string, unknown> {
   const from = object as Record<string, unknown>;
   if (!isPolluted()) return from;

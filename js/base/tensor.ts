@@ -71,9 +71,9 @@ export interface Arrays {
   int64: BigInt64Array;
   /** Unsigned, 64 bits. */
   uint64: BigUint64Array;
-  /** Signed, 8 bits. Only for `qgemm`. */
+  /** Signed, 8 bits. Only for `qgemm` and the integer products. */
   int8: Int8Array;
-  /** Unsigned, 8 bits. Only for `qgemm`. */
+  /** Unsigned, 8 bits. Only for `qgemm`, the integer products and codes of `matmulNBits`. */
   uint8: Uint8Array;
 }
 

@@ -29,7 +29,7 @@ export function writeBlock(
   const { block } = core;
   let at = 0;
   for (const value of attributes) block[at++] = value;
-  // In the heap addresses tell overlaps. Elsewhere only an array of the caller can be the result.
+  // In the heap, addresses show overlaps. Elsewhere only an array of the caller can be the result.
   const buffers = operands.at(-1)?.outside ? ([] as unknown[]) : null;
   for (const operand of operands) at = writeOperand(block, at, operand, buffers);
   return at;

@@ -1,6 +1,7 @@
 /**
- * Calls whose copies may not fit in memory. They are computed from staging memory if it fits next
- * to the scratch, else out-of-core: the core moves blocks of the caller's arrays while it computes.
+ * Calls whose copies may not fit in memory. If staging memory fits next to the scratch, a call
+ * computes from it. Otherwise the call is out-of-core: the core moves blocks of the caller's arrays
+ * while it computes.
  */
 import { arrayOf, bytesOf } from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';

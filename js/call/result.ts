@@ -12,8 +12,8 @@ export interface ResultType {
 
 /**
  * @internal The result as an operand that has no elements yet. If the operands make no product, or
- * one of more than 2^53 elements, its shape means nothing: the core finds the error in the operands
- * first.
+ * a product of more than 2^53 elements, the shape means nothing. The core finds the error in the
+ * operands first.
  */
 export function operandOfResult(name: string, { dtype, shape }: ResultType): Operand {
   const isTooLarge = !(shape.reduce((product, size) => product * (size || 1), 1) <= 2 ** 53);

@@ -16,10 +16,10 @@ export function isDType(value: unknown): value is DType {
 export type ReadElement = (index: number) => unknown;
 
 /**
- * @internal The elements of an array, or of an object that has `get(index)`: their type, or
- * undefined if it is not a type of the library; and a function that reads them. The functions here
- * are not named by properties, since esbuild would name them by defineProperty(). Its descriptor
- * inherits from `Object.prototype`, which pages may change.
+ * @internal Describes the elements of an array, or of an object that has `get(index)`. Returns a
+ * function that reads them, and their type, which is undefined if the library does not have it. The
+ * functions here are not named by properties, since esbuild would name them by defineProperty().
+ * Its descriptor inherits from `Object.prototype`, which pages may change.
  *
  * @param said what the owner of the array says of its type
  * @param wanted the type that they are converted to

@@ -1,4 +1,4 @@
-/** What `tensor` takes, and what `toNested` returns. */
+/** The types that `tensor` takes and `toNested` returns. */
 import type { DataArray, DType } from '../base/tensor.js';
 import type { TensorLike, TensorView } from '../instance/heap.js';
 
@@ -127,14 +127,14 @@ export interface MathjsMatrix {
 export type ForeignTensor = NdarrayLike | TfjsTensor | TfjsBuffer | MlMatrix | MathjsMatrix;
 
 /**
- * Typed arrays that {@link tensor} takes. Those that hold no {@link DType} are copied.
+ * Typed arrays that {@link tensor} takes. Arrays that hold no {@link DType} are copied.
  *
  * @category Conversion
  */
 export type SourceArray = DataArray | Int16Array | Uint8ClampedArray;
 
 /**
- * What {@link tensor} takes.
+ * A value that {@link tensor} takes.
  *
  * @category Conversion
  */

@@ -142,8 +142,8 @@ function arrayOf<D extends QuantizeType>({ source }: TensorArgument<D>): ArrayOf
 }
 
 /**
- * @internal The elements of the tensor that a call filled, as they are in memory now: the caller's
- * array or the array of the handle, unless the tensor is only a part of it.
+ * @internal The elements of the tensor that a call filled, as they are in memory now. Returns the
+ * caller's array or the array of the handle, unless the tensor is only a part of that array.
  */
 export function filled<D extends QuantizeType>(tensor: TensorArgument<D>): ArrayOf<D> {
   const { length, first, extent, dtype } = tensor;
@@ -176,8 +176,7 @@ export function inOrder<D extends QuantizeType>(
 
 /**
  * @internal Copies the elements of the axes from `axis` on, which begin at `data[from]`, to
- * `copy[next]` and
- * the elements behind it. Returns the end of the copy.
+ * `copy[next]` and the elements after it. Returns the end of the copy.
  */
 export function gather(
   copy: ArrayOf<QuantizeType>,

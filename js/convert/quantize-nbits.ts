@@ -187,9 +187,9 @@ function setCode(bytes: Uint8Array, bit: number, code: number): void {
 /**
  * Makes weights of `matmulNBits` of a tensor of a GGUF file. They stand for the same numbers.
  *
- * A Q4_0 block is a float16 scale d and 16 bytes: the low 4 bits are elements 0 to 15, and the high
- * ones are elements 16 to 31. Each stands for (code - 8) * d. A Q8_0 block is d and 32 elements of
- * int8, which stand for element * d.
+ * A Q4_0 block is a float16 scale d and 16 bytes. The low 4 bits are elements 0 to 15, and the high
+ * 4 bits are elements 16 to 31. Each element stands for (code - 8) * d. A Q8_0 block is d and 32
+ * elements of int8, which stand for element * d.
  * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  *
  * @example
@@ -311,9 +311,10 @@ function readOneOf(
 }
 
 /**
- * Weights of `matmulNBits`: codes of a few bits, with a scale and a zero point for each column and
- * each block of `blockSize` steps of K. They stand for (code - zero point) * scale. `quantizeNBits`
- * and `fromGGUF` make them. With nb = ceil(k / blockSize), the number of blocks of a column:
+ * Weights of `matmulNBits`: codes of a few bits. Each column has a scale and a zero point for each
+ * block of `blockSize` steps of K. A code stands for (code - zero point) * scale. `quantizeNBits`
+ * and `fromGGUF` make such weights. With nb = ceil(k / blockSize), the number of blocks of a
+ * column:
  *
  * @typeParam A the class of the array of the scales
  * @category Operations
@@ -327,9 +328,9 @@ export interface NBitsWeights<A extends DataArray = NBitsArray> {
   /** The scales: contiguous, of the type of a, and of shape [n, nb] or [n * nb]. */
   scales: TensorLike<A> | TensorView<A>;
   /**
-   * The zero points, contiguous. Codes in uint8, of shape [n, ceil(nb * bits / 8)] or flat, in the
-   * same bits as `data`; each column starts at a new byte. Or numbers of the type of the scales, in
-   * their shape. Default: 2^(bits - 1) for all blocks.
+   * The zero points, contiguous. Either codes in uint8, of shape [n, ceil(nb * bits / 8)] or flat,
+   * with as many bits as the codes of `data`. Each column then starts at a new byte. Or numbers of
+   * the type of the scales, in the shape of the scales. Default: 2^(bits - 1) for all blocks.
    */
   zeroPoints?: TensorLike<Uint8Array | A> | TensorView<Uint8Array | A> | null | undefined;
   /** K, the rows of B. */

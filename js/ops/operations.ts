@@ -1,6 +1,7 @@
 /**
- * The operations, one row each: what the core, the readers of arguments, `explain` and the worker
- * know of them. bindings/embind.cc reads the block of arguments in the order of these rows.
+ * The operations, one row each. The core, the readers of arguments, `explain` and the worker know
+ * an operation by its row. bindings/embind.cc reads the block of arguments in the order of these
+ * rows.
  */
 import type { Operation, OperationName, Places } from '../call/call.js';
 import { resultOfGemm, resultOfMatMul, resultOfNBits, resultOfQuantized } from './results.js';

@@ -1,4 +1,6 @@
-/** What the property tests share: sizes, layouts, and values of every JavaScript kind. */
+/**
+ * Arbitraries that the property tests share: sizes, layouts, and values of every JavaScript kind.
+ */
 import fc from 'fast-check';
 import type { DType, Gemm, TensorLike } from 'wgemm';
 import { allTypes, arrayClasses } from './dtypes.js';
@@ -12,7 +14,7 @@ export const size = fc.oneof(
 
 /**
  * Layouts of a tensor: in an array or in the heap, at its start or later, with elements before and
- * after it. Of a matrix: row-major or column-major, with gaps, or repeated.
+ * after it. A matrix is row-major or column-major, with gaps, or repeated.
  */
 export const layout = fc.record({
   inHeap: fc.boolean(),

@@ -24,7 +24,7 @@ export const integers = {
 };
 export type Integer = keyof typeof integers;
 
-/** The 8-bit types, which only QGemm has. */
+/** The 8-bit types, which Gemm and MatMul do not have. */
 export const quantized = {
   int8: { min: -128, max: 127 },
   uint8: { min: 0, max: 255 },
@@ -64,7 +64,7 @@ export const arrayClasses: Record<DType, ArrayClass> = {
 };
 export const bytesOf = (dtype: DType): number => arrayClasses[dtype].BYTES_PER_ELEMENT;
 
-/** The type of a tensor that need not state it. */
+/** The type of a tensor: its `dtype`, or else the type of its array. */
 export function dtypeOf({
   dtype,
   data,

@@ -22,7 +22,7 @@ export interface Wanted {
   /** Default: gemm. */
   op?: string;
   argument: string;
-  /** What the message must say: what was found, and what is allowed. */
+  /** Texts that the message must contain: what was found, and what is allowed. */
   says: readonly (string | RegExp)[];
 }
 

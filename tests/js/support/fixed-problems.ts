@@ -255,8 +255,8 @@ export function makeProblems(): readonly Problem[] {
     matmul(dtype, [undefined, 9, 31], { weights: [2, 2], bias: [9], transposeB: true });
     matmul(dtype, [33, 20, 40], { src: [4], bias: [33, 1], transposeA: true });
   }
-  // A stack with heads, weights that all of a batch share, batches that both sides lack, a single
-  // product in many.
+  // A stack with heads; weights that a whole batch shares; operands that lack each other's batch
+  // axes; and GEMVs that each have weights of their own.
   matmul('float32', [64, 64, 32], {
     src: [2, 6],
     weights: [2, 6],
@@ -295,7 +295,10 @@ const arrays = { ...arrayClasses, float16: Uint16Array } as unknown as Record<
   new (length: number) => { readonly length: number; [index: number]: number | bigint }
 >;
 
-/** Infinity, minus infinity and a NaN that is not the canonical one where that is told by bits. */
+/**
+ * Infinity, minus infinity and a NaN. If the type is given as bits, the NaN is not the canonical
+ * one.
+ */
 const specialsOf: Partial<Record<DType, readonly number[]>> = {
   float32: [Infinity, -Infinity, NaN],
   float64: [Infinity, -Infinity, NaN],

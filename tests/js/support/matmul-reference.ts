@@ -32,8 +32,8 @@ interface Axis {
 }
 
 /**
- * undefined if there is no result, since K differs, batch axes or bias do not broadcast, or a rank is
- * 0.
+ * Returns undefined if the operands make no product: K differs, batch axes or bias do not
+ * broadcast, or a rank is 0.
  */
 export function referenceMatMul(
   src: Stack,
@@ -79,7 +79,7 @@ export function referenceMatMul(
   return { dtype: flags.outType ?? dtype, shape, values, bounds };
 }
 
-/** Of dst; undefined as for `referenceMatMul`. */
+/** The shape of dst; undefined if `referenceMatMul` returns undefined. */
 export function shapeOfMatMul(
   src: readonly number[],
   weights: readonly number[],

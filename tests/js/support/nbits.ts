@@ -199,7 +199,7 @@ export function describeCall({ a, weights, bias, level, activation }: Call): str
 type Place = (matrix: Matrix) => unknown;
 const asIs: Place = (matrix) => matrix;
 
-/** The weights, with their tensors where `place` puts them. */
+/** The weights, with each tensor as `place` returns it. */
 export function placed(weights: Weights, place: Place = asIs): Record<string, unknown> {
   const { data, scales, zeroPoints, ...others } = weights;
   const zeros = zeroPoints && { zeroPoints: place(zeroPoints) };

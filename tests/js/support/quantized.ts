@@ -96,7 +96,7 @@ export function vector(
 
 export const drawScale = (random: Random): number => Math.fround(2 ** (-8 * random.next()));
 
-/** As often at an end of the range as within. */
+/** Half of the zero points are at an end of the range. */
 export function drawZeroPoint(random: Random, dtype: Quantized): number {
   const { min, max } = quantized[dtype];
   return random.pick([min, max, random.between(min, max), random.between(min, max)]);
@@ -121,15 +121,15 @@ interface Options {
 export interface Wanted extends Options {
   types: Types;
   sizes: readonly [m: number, n: number, k: number];
-  /** Of all that is a tensor. */
+  /** The place of each operand that is a tensor. */
   where?: Place;
-  /** Makes A, B and C, instead of that. */
+  /** Makes A, B and C, instead of random tensors in `where`. */
   make?: (dtype: DType, shape: number[]) => TensorLike;
-  /** Instead of one that is drawn. */
+  /** Replaces the random B. */
   b?: Matrix | PackedWeights;
   c?: readonly number[] | number | null | undefined;
   output?: Output;
-  /** The forms of all parameters except B's. Without these forms, any. */
+  /** The form of all parameters except the parameters of B. Without a form, it is random. */
   one?: OneForm;
   bScale?: Form;
   bZeroPoint?: Form;

@@ -120,7 +120,8 @@ function upperHalf(value: number): number {
 
 /**
  * The product modulo 2^bits. Y is exact, too, if alpha and beta are whole; else it is computed in
- * float64, truncated and saturated. Alpha does not count if K is 0, nor beta if there is no C.
+ * float64, truncated and saturated. Alpha does not count if K is 0, and beta does not count without
+ * a C.
  */
 function integerGemm(dtype: Integer, a: Matrix, b: Matrix, c: Bias, factors: Factors): Expected {
   const { m, n, k, atA, atB, atC } = read(dtype, a, b, c, factors);

@@ -21,8 +21,8 @@ import {
 } from './tensors.js';
 
 /**
- * Strides for a shape from what follows an axis: the next stride, by the stride of this axis and its
- * size.
+ * Strides for a shape, from the last axis to the first. `first`: the stride of the last axis.
+ * `next`: the stride of an axis, by the stride and the size of the axis after it.
  */
 function outward(
   shape: readonly number[],

@@ -23,7 +23,7 @@ export const buffers = {
     new WebAssembly.Memory({ initial: Math.ceil(bytes / 65536) }).buffer,
 } satisfies Record<string, (bytes: number) => ArrayBufferLike>;
 
-/** Where the elements of a window are, in what, and what is around them. */
+/** Where the elements of a window are, in which kind of memory, and what is around them. */
 export const spec = fc.record({
   where: fc.constantFrom(
     ...(Object.keys(buffers) as (keyof typeof buffers)[]),
@@ -49,7 +49,7 @@ export const spec = fc.record({
 export type Spec = typeof spec extends fc.Arbitrary<infer T> ? T : never;
 
 export interface Window {
-  /** What a call takes. */
+  /** The tensor, as a call takes it. */
   tensor: {
     data: DataArray;
     shape: readonly number[];
