@@ -24,12 +24,17 @@ it('a hundred thousand calls in the heap leave nothing for the collector', async
     run(5000);
     await pause();
   }
-  let collections = 0;
-  const observer = new PerformanceObserver((list) => (collections += list.getEntries().length));
-  observer.observe({ entryTypes: ['gc'] });
-  run(33_333);
-  await pause();
-  observer.disconnect();
-  expect(collections).toBeLessThanOrEqual(1); // 30 if each made but a few
+  let fewest = Infinity;
+  // Garbage of other tests in this process may be collected in one of the rounds.
+  for (let round = 0; round < 3; ++round) {
+    let collections = 0;
+    const observer = new PerformanceObserver((list) => (collections += list.getEntries().length));
+    observer.observe({ entryTypes: ['gc'] });
+    run(33_333);
+    await pause();
+    observer.disconnect();
+    fewest = Math.min(fewest, collections);
+  }
+  expect(fewest).toBeLessThanOrEqual(1); // 30 if each made but a few
   wg.dispose();
 });
