@@ -20,6 +20,11 @@ afterAll(() => {
 
 const square = float32([2, 2], 1, 2, 3, 4);
 const data = (length: number) => new Float32Array(length);
+/** Bytes of scratch of a product of 32 x 32 matrices with C. */
+function scratchOf32(): number {
+  const square = { data: data(1024), shape: [32, 32] };
+  return wg.explain('gemm', square, square, 1).scratch;
+}
 
 const operands = () => ({
   a: float32([2, 3], 1, 2, 3, 4, 5, 6),
@@ -243,12 +248,7 @@ describe('refuses to take more memory than there is', () => {
   });
 
   it('for scratch, beyond maxMemory, with tensors in the heap', async () => {
-    const scratch = wg.explain(
-      'gemm',
-      { data: data(1024), shape: [32, 32] },
-      { data: data(1024), shape: [32, 32] },
-      1,
-    ).scratch;
+    const scratch = scratchOf32();
     // Each tensor has 64 bytes of its own.
     const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + 64 + scratch - 1 });
     const make = () => instance.alloc('float32', [32, 32]);
@@ -268,12 +268,7 @@ describe('refuses to take more memory than there is', () => {
   });
 
   it('is true to the byte: what maxMemory allows, works', async () => {
-    const scratch = wg.explain(
-      'gemm',
-      { data: data(1024), shape: [32, 32] },
-      { data: data(1024), shape: [32, 32] },
-      1,
-    ).scratch;
+    const scratch = scratchOf32();
     const instance = await createGemm({ maxMemory: 3 * (4096 + 64) + scratch + 64 });
     const [a, b, out] = [
       instance.alloc('float32', [32, 32]),

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm, type QGemmInputs, type QGemmOptions } from 'wgemm';
 import { expectError, thrown, type Wanted } from '../support/errors.js';
 import { expectQGemm, packed } from '../support/quantized.js';
-import { float32, int32 } from '../support/tensors.js';
+import { float32, int32, int8, uint8 } from '../support/tensors.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -20,15 +20,6 @@ const disposed = (argument: string, ...says: string[]): Wanted => ({
   op: 'qgemm',
   argument,
   says,
-});
-
-const uint8 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Uint8Array.from(numbers),
-  shape,
-});
-const int8 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Int8Array.from(numbers),
-  shape,
 });
 
 const withoutOut = () => ({
@@ -98,7 +89,7 @@ describe('refuses to take more memory than there is', () => {
       says: [/no memory for/, 'in use'],
     };
     const tooWide = { data: new Int8Array(120_000), shape: [1, 120_000] };
-    // There is no room for the copy, or none for the weights behind it.
+    // There is too little memory for the copy, or for the weights after the copy.
     for (const width of [120_000, 60_000]) {
       const b = { data: tooWide.data.subarray(0, width), shape: [1, width] };
       expectError(

@@ -4,7 +4,7 @@
  */
 import type { DataArray, DType, Gemm } from 'wgemm';
 import type { WorkerGemm } from 'wgemm/worker';
-import { float32, int32, tensor } from './tensors.js';
+import { count, float32, int32, int8, tensor, uint8 } from './tensors.js';
 
 /** The arguments of a call by name, of any kind, as JavaScript may pass them. */
 export type Named = Record<string, unknown>;
@@ -13,25 +13,16 @@ export type Instance = Gemm | WorkerGemm;
 
 /** Makes float32 of one value. */
 export const floats = (shape: readonly number[], value = 0.5) =>
-  float32(shape, ...Array<number>(sizeOf(shape)).fill(value));
+  float32(shape, ...Array<number>(count(shape)).fill(value));
 /** Makes a tensor of small whole numbers. */
 export const ofType = (dtype: DType, ...shape: number[]) =>
   tensor(
     dtype,
     shape,
-    Array.from({ length: sizeOf(shape) }, (_, i) =>
+    Array.from({ length: count(shape) }, (_, i) =>
       dtype.endsWith('64') && dtype !== 'float64' ? BigInt(i + 1) : i + 1,
     ),
   );
-export const int8 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Int8Array.from(numbers),
-  shape,
-});
-export const uint8 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Uint8Array.from(numbers),
-  shape,
-});
-const sizeOf = (shape: readonly number[]) => shape.reduce((x, y) => x * y, 1);
 
 /** A proxy that has been revoked. */
 export function revoked(target: object = {}): unknown {

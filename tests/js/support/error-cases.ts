@@ -16,7 +16,6 @@ import {
   goodCalls,
   type Handles,
   inOneBuffer,
-  int8,
   integers,
   type Named,
   ofLength,
@@ -24,11 +23,10 @@ import {
   revoked,
   square,
   stacks,
-  uint8,
   withByte,
   withSizes,
 } from './error-calls.js';
-import { float32, int32 } from './tensors.js';
+import { float32, int32, int8, uint8 } from './tensors.js';
 
 export type Row = readonly [
   code: GemmError['code'],
@@ -109,6 +107,16 @@ const optionsOfDynamic = 'bScale, bZeroPoint, bias, transA, transB, activation, 
 const optionsOfToFloat =
   'aScale, bScale, aZeroPoint, bZeroPoint, bias, transA, transB, activation, ' + 'out';
 const optionsOfNBits = 'bias, accuracyLevel, activation, out';
+
+/** Options that are not an object, against `rule`, and a name that is not one of `names`. */
+const wrongOptions = (rule: string, names: string): Readonly<Record<string, Row>> => ({
+  [`options is an array; ${rule}`]: argument('options', { options: [[1, 2]] }),
+  [`options is Float32Array; ${rule}`]: argument('options', { options: new Float32Array(4) }),
+  [`options is a tensor; ${rule}`]: argument('options', { options: floats([2, 2]) }),
+  [`the option "foo" is not known; it must be one of ${names}`]: argument('foo', {
+    options: { foo: undefined },
+  }),
+});
 
 /** Errors that JavaScript finds, also for a worker, and without a message to it. */
 export const ofJavaScript: Table = {
@@ -199,16 +207,7 @@ export const ofJavaScript: Table = {
     'options is a function; it must be an object': argument('options', { options: () => 1 }),
     'options is a symbol; it must be an object': argument('options', { options: Symbol('x') }),
     'options is a revoked proxy; it must be an object': argument('options', { options: revoked() }),
-    'options is an array; call gemm(a, b, c, options)': argument('options', { options: [[1, 2]] }),
-    'options is Float32Array; call gemm(a, b, c, options)': argument('options', {
-      options: new Float32Array(4),
-    }),
-    'options is a tensor; call gemm(a, b, c, options)': argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfGemm}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions('call gemm(a, b, c, options)', optionsOfGemm),
     [`out is 1; ${aTensor}`]: argument('out', { out: 1 }),
     [`activation is null; ${bounds}`]: argument('activation', { activation: null }),
     [`activation is 6; ${bounds}`]: argument('activation', { activation: 6 }),
@@ -420,18 +419,7 @@ export const ofJavaScript: Table = {
     }),
   },
   matmul: {
-    'options is an array; call matmul(src, weights, bias, options)': argument('options', {
-      options: [[1, 2]],
-    }),
-    'options is Float32Array; call matmul(src, weights, bias, options)': argument('options', {
-      options: new Float32Array(4),
-    }),
-    'options is a tensor; call matmul(src, weights, bias, options)': argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfMatMul}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions('call matmul(src, weights, bias, options)', optionsOfMatMul),
     'out has strides [1, 1] and shape [2, 3, 5]; there must be one stride per axis': shape('out', {
       'out.strides': [1, 1],
     }),
@@ -490,18 +478,7 @@ export const ofJavaScript: Table = {
       argument('bias', { ...stacks('int64'), bias: 2n ** 63n }),
   },
   qgemm: {
-    [`options is an array; it must be an object with ${optionsOfQGemm}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfQGemm}`]: argument('options', {
-      options: new Float32Array(4),
-    }),
-    [`options is a tensor; it must be an object with ${optionsOfQGemm}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfQGemm}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfQGemm}`, optionsOfQGemm),
     [`inputs is null; it must be an object with ${inputsOfQGemm}`]: argument('inputs', {
       inputs: null,
     }),
@@ -548,19 +525,7 @@ export const ofJavaScript: Table = {
     }),
   },
   matmulInteger: {
-    [`options is an array; it must be an object with ${optionsOfInteger}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfInteger}`]: argument(
-      'options',
-      { options: new Float32Array(4) },
-    ),
-    [`options is a tensor; it must be an object with ${optionsOfInteger}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfInteger}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfInteger}`, optionsOfInteger),
     [`the option "alpha" is not known; it must be one of ${optionsOfInteger}`]: argument('alpha', {
       options: { alpha: 1 },
     }),
@@ -581,18 +546,7 @@ export const ofJavaScript: Table = {
     ),
   },
   qlinearMatmul: {
-    [`options is an array; it must be an object with ${optionsOfLinear}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfLinear}`]: argument('options', {
-      options: new Float32Array(4),
-    }),
-    [`options is a tensor; it must be an object with ${optionsOfLinear}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfLinear}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfLinear}`, optionsOfLinear),
     [`the option "alpha" is not known; it must be one of ${optionsOfLinear}`]: argument('alpha', {
       options: { alpha: 1 },
     }),
@@ -614,19 +568,7 @@ export const ofJavaScript: Table = {
     }),
   },
   dynamicQuantizeMatmul: {
-    [`options is an array; it must be an object with ${optionsOfDynamic}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfDynamic}`]: argument(
-      'options',
-      { options: new Float32Array(4) },
-    ),
-    [`options is a tensor; it must be an object with ${optionsOfDynamic}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfDynamic}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfDynamic}`, optionsOfDynamic),
     'A has dtype "int16" and a Float32Array; that holds float32': dtype('A', {
       'a.dtype': 'int16',
     }),
@@ -643,19 +585,7 @@ export const ofJavaScript: Table = {
     ),
   },
   matmulIntegerToFloat: {
-    [`options is an array; it must be an object with ${optionsOfToFloat}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfToFloat}`]: argument(
-      'options',
-      { options: new Float32Array(4) },
-    ),
-    [`options is a tensor; it must be an object with ${optionsOfToFloat}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfToFloat}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfToFloat}`, optionsOfToFloat),
     [`the option "alpha" is not known; it must be one of ${optionsOfToFloat}`]: argument('alpha', {
       options: { alpha: 1 },
     }),
@@ -665,18 +595,7 @@ export const ofJavaScript: Table = {
     ),
   },
   matmulNBits: {
-    [`options is an array; it must be an object with ${optionsOfNBits}`]: argument('options', {
-      options: [[1, 2]],
-    }),
-    [`options is Float32Array; it must be an object with ${optionsOfNBits}`]: argument('options', {
-      options: new Float32Array(4),
-    }),
-    [`options is a tensor; it must be an object with ${optionsOfNBits}`]: argument('options', {
-      options: floats([2, 2]),
-    }),
-    [`the option "foo" is not known; it must be one of ${optionsOfNBits}`]: argument('foo', {
-      options: { foo: undefined },
-    }),
+    ...wrongOptions(`it must be an object with ${optionsOfNBits}`, optionsOfNBits),
     [`A is 5; ${aTensor}`]: argument('A', { a: 5 }),
     [`A is a Float32Array without a shape; ${withShape}`]: dtype('A', { a: new Float32Array(20) }),
     [`weights is undefined; ${nbits}, or from pack()`]: argument('weights', { weights: undefined }),

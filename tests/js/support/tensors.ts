@@ -328,11 +328,12 @@ export function tensor(
   return { data, shape, dtype };
 }
 
-export const float32 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Float32Array.from(numbers),
-  shape,
-});
-export const int32 = (shape: readonly number[], ...numbers: number[]) => ({
-  data: Int32Array.from(numbers),
-  shape,
-});
+/** Makes tensors of one array class from their elements. */
+const tensorsOf =
+  <A extends DataArray>(arrayClass: { from(numbers: number[]): A }) =>
+  (shape: readonly number[], ...numbers: number[]) => ({ data: arrayClass.from(numbers), shape });
+
+export const float32 = tensorsOf(Float32Array);
+export const int32 = tensorsOf(Int32Array);
+export const int8 = tensorsOf(Int8Array);
+export const uint8 = tensorsOf(Uint8Array);
