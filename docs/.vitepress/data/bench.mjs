@@ -152,7 +152,10 @@ export function loadRuns() {
     const results = resultsOf(id);
     const times = startTimesOf(id);
     const start = times && startOf(times);
-    if (!results) return { id, title, start };
+    if (!results) {
+      const { date, processor, versions } = start;
+      return { id, title, date, processor, versions, start };
+    }
     const cases = results.cases
       .filter(({ name }) => !/^(sweep|cliff) /.test(name))
       .filter(({ m }) => m !== undefined)
