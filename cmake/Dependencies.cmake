@@ -1,13 +1,11 @@
 # Third-party code, all of it as pinned sources. Each comes from the first of these that exists: a
 # folder that you name, the cache of scripts/setup.mjs or the system, the dependency's repository.
 # With FETCHCONTENT_FULLY_DISCONNECTED nothing is downloaded.
-#   XNNPACK_SOURCE_DIR  PTHREADPOOL_SOURCE_DIR  FXDIV_SOURCE_DIR  GOOGLETEST_SOURCE_DIR
-#   SIMDE_INCLUDE_DIR
+#   XNNPACK_SOURCE_DIR  GOOGLETEST_SOURCE_DIR  SIMDE_INCLUDE_DIR
 #
 # Targets:
 #   wgemm_simd     <wasm_simd128.h>: the compiler's in a wasm build, SIMDe's in a native one
 #   wgemm_xnnpack  with WGEMM_XNNPACK: only the micro-kernels that src/kernels/ registers
-#   wgemm_pthreadpool  with WGEMM_THREADS: pthreadpool with FXdiv
 # Function:
 #   wgemm_add_googletest()  adds the targets of GoogleTest, for tests
 
@@ -73,12 +71,6 @@ endif()
 
 # --- XNNPACK --------------------------------------------------------------------------------------
 
-# xnnpack.h includes pthreadpool.h, but XNNPACK's kernels do not use it.
-if(WGEMM_XNNPACK OR WGEMM_THREADS)
-  _wgemm_locate(PTHREADPOOL_SOURCE_DIR "${_wgemm_cache}/pthreadpool-560c60d"
-    https://github.com/Maratyszcza/pthreadpool 560c60d342a76076f0557a3946924c6478470044)
-endif()
-
 if(WGEMM_XNNPACK)
   _wgemm_locate(XNNPACK_SOURCE_DIR "${_wgemm_cache}/xnnpack-4ea82e5"
     https://github.com/google/XNNPACK 4ea82e595b36106653175dcb04b2aa532660d0d8)
@@ -87,7 +79,8 @@ if(WGEMM_XNNPACK)
   set_target_properties(wgemm_xnnpack PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(wgemm_xnnpack PUBLIC wgemm_simd)
   target_include_directories(wgemm_xnnpack SYSTEM PUBLIC
-    "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src" "${PTHREADPOOL_SOURCE_DIR}/include")
+    "${XNNPACK_SOURCE_DIR}/include" "${XNNPACK_SOURCE_DIR}/src"
+    "${PROJECT_SOURCE_DIR}/src/kernels/xnnpack")
   target_include_directories(wgemm_xnnpack PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_compile_options(wgemm_xnnpack PRIVATE
     -w # not our code
@@ -97,34 +90,6 @@ if(WGEMM_XNNPACK)
     $<$<C_COMPILER_ID:Clang,AppleClang>:-fno-slp-vectorize>)
   target_compile_definitions(wgemm_xnnpack PRIVATE
     $<$<NOT:$<CONFIG:Debug>>:NDEBUG> WGEMM_RELAXED=$<BOOL:${WGEMM_RELAXED}>)
-endif()
-
-# --- pthreadpool ----------------------------------------------------------------------------------
-
-if(WGEMM_THREADS)
-  _wgemm_locate(FXDIV_SOURCE_DIR "${_wgemm_cache}/fxdiv-b408327"
-    https://github.com/Maratyszcza/FXdiv b408327ac2a15ec3e43352421954f5b1967701d1)
-  # The sources that its own CMakeLists.txt chooses for each system. That file would download FXdiv
-  # and cpuinfo.
-  set(_wgemm_threads pthreads.c)
-  set(_wgemm_futex 0)
-  if(WIN32)
-    set(_wgemm_threads windows.c)
-  elseif(EMSCRIPTEN OR CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    set(_wgemm_futex 1)
-  endif()
-  set(_wgemm_sources memory.c portable-api.c ${_wgemm_threads})
-  list(TRANSFORM _wgemm_sources PREPEND "${PTHREADPOOL_SOURCE_DIR}/src/")
-  add_library(wgemm_pthreadpool OBJECT ${_wgemm_sources})
-  set_target_properties(wgemm_pthreadpool PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(wgemm_pthreadpool SYSTEM PUBLIC "${PTHREADPOOL_SOURCE_DIR}/include")
-  target_include_directories(wgemm_pthreadpool SYSTEM PRIVATE
-    "${PTHREADPOOL_SOURCE_DIR}/src" "${FXDIV_SOURCE_DIR}/include")
-  target_compile_options(wgemm_pthreadpool PRIVATE -w $<$<NOT:$<CONFIG:Debug>>:-O2>) # not our code
-  target_compile_definitions(wgemm_pthreadpool PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG> _GNU_SOURCE
-    PTHREADPOOL_USE_CPUINFO=0 PTHREADPOOL_USE_GCD=0 PTHREADPOOL_USE_FUTEX=${_wgemm_futex}
-    PTHREADPOOL_USE_CONDVAR=$<AND:$<NOT:$<BOOL:${_wgemm_futex}>>,$<NOT:$<BOOL:${WIN32}>>>
-    PTHREADPOOL_USE_EVENT=$<BOOL:${WIN32}>)
 endif()
 
 # --- GoogleTest -----------------------------------------------------------------------------------

@@ -38,7 +38,13 @@ export const bannedWords = [
     except: /\b([yc]|panels) in place\b|in place of/gi,
   },
   { find: /\blead\b/i, say: 'panel header', such: 'fill_lead(panel)', in: core },
-  { find: /\bfetch(es|ed)?\b/i, say: 'prefetch', such: 'plan.fetch_a', in: core },
+  {
+    find: /\bfetch(es|ed)?\b/i,
+    say: 'prefetch',
+    such: 'plan.fetch_a',
+    in: core,
+    except: /\.fetch (add|sub|and)\(/g, // functions of std::atomic
+  },
   { find: /\b(is|are|reads?|block) through\b/i, say: 'prefetch', such: 'it is read through' },
   {
     find: /\bstreamed\b|\bremotes?\b/i,

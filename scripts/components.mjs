@@ -18,18 +18,6 @@ const components = [
     ...ofGitHub('google/XNNPACK'),
   },
   {
-    name: 'pthreadpool',
-    license: 'BSD-2-Clause',
-    from: /^.*\/pthreadpool[-_][^/]*(?=\/src\/)/i,
-    ...ofGitHub('Maratyszcza/pthreadpool'),
-  },
-  {
-    name: 'FXdiv',
-    license: 'MIT',
-    from: /^.*\/fxdiv[-_][^/]*(?=\/)/i,
-    ...ofGitHub('Maratyszcza/FXdiv'),
-  },
-  {
     name: 'SIMDe',
     license: 'MIT',
     from: /^.*\/simde[-_][^/]*(?=\/)/i,
@@ -39,7 +27,7 @@ const components = [
   {
     name: 'Emscripten',
     license: 'MIT',
-    from: /\/lib(embind|stubs|noexit|bulkmemory)[\w-]*\.a$|\/sysroot\/include\/emscripten\/|\.mjs$/,
+    from: /\/lib(embind|stubs|noexit|bulkmemory)[\w-]*\.a$|\/include\/emscripten[./]|\.mjs$/,
     version: (_, emscripten) => textOf(emscripten, 'emscripten-version.txt', /\d+\.\d+\.\d+/),
     purl: (version) => `pkg:github/emscripten-core/emscripten@${version}`,
   },
@@ -84,7 +72,6 @@ const components = [
 
 /** Files that a build reads, and that leave nothing of theirs in its result. */
 const leavesNothing = [
-  /\/pthreadpool[-_][^/]*\/include\/pthreadpool\.h$/i, // XNNPACK's header includes its types
   /\/clang\/\d+\/include\//, // names of instructions and limits of types
   /\/sysroot\/include\/wasm\//,
 ];
@@ -113,7 +100,7 @@ function licenceIn(text) {
 
 // --- what a build contains -----------------------------------------------------------------------
 
-const ours = ['wgemm', 'wgemm_xnnpack', 'wgemm_pthreadpool', 'wgemm_wasm'];
+const ours = ['wgemm', 'wgemm_xnnpack', 'wgemm_wasm'];
 
 /** Paths of libraries and sources that a wasm file of a checkout contains. */
 function pathsIn(checkout, name) {
@@ -184,7 +171,6 @@ export function findComponents(checkout) {
 /** A heading of NOTICE -> whether a file of dist/ must contain what is below it. */
 const headings = [
   [/^In all binaries$/, (file) => file.endsWith('.wasm')],
-  [/^In the native library, and .* with threads/, (file) => file.endsWith('-mt.wasm')],
   [/^In the native library only$/, () => false],
   [/^In the WebAssembly files and their glue only$/, (file) => file.endsWith('.wasm')],
   [/^In dist\/onnx\.js only$/, (file) => file === 'onnx.js'],
@@ -192,7 +178,6 @@ const headings = [
 
 const licences = {
   'BSD 3-clause': 'BSD-3-Clause',
-  'BSD 2-clause': 'BSD-2-Clause',
   MIT: 'MIT',
   'Apache 2.0 with LLVM exception': 'Apache-2.0 WITH LLVM-exception',
   'public domain (CC0)': 'CC0-1.0',

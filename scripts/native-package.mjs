@@ -170,8 +170,8 @@ endif()
 }
 
 /**
- * Without network, a build without XNNPACK and threads needs only SIMDe from the system. With
- * XNNPACK or threads, an error names the folder to set.
+ * Without network, a build without XNNPACK needs only SIMDe from the system. With XNNPACK, an error
+ * names the folder to set.
  */
 async function testOffline() {
   const build = join(root, 'build', 'offline-native');
@@ -191,14 +191,13 @@ async function testOffline() {
     encoding: 'utf8',
     env: { ...process.env, ...env },
   });
-  if (!stderr.replace(/\s+/g, ' ').includes('PTHREADPOOL_SOURCE_DIR is not set, and'))
+  if (!stderr.replace(/\s+/g, ' ').includes('XNNPACK_SOURCE_DIR is not set, and'))
     fail(`A build without network does not name what it lacks:\n${stderr}`);
-  const otherwise =
-    'wgemm without XNNPACK and threads cannot be built without network: see above why.';
-  const options = ['-DWGEMM_XNNPACK=OFF', '-DWGEMM_THREADS=OFF'];
-  await run('cmake', [...configure, ...options], { env, quiet: true, otherwise });
-  await run('cmake', ['--build', build], { env, quiet: true, otherwise });
-  await run('cmake', ['--install', build, '--prefix', prefix], { env, quiet: true, otherwise });
+  const otherwise = 'wgemm without XNNPACK cannot be built without network: see above why.';
+  const options = { env, quiet: true, otherwise };
+  await run('cmake', [...configure, '-DWGEMM_XNNPACK=OFF'], options);
+  await run('cmake', ['--build', build], options);
+  await run('cmake', ['--install', build, '--prefix', prefix], options);
   const example = join(root, 'examples', 'native');
   const said = await runAgainstInstall(example, join(root, 'build', 'example-offline'), prefix);
   if (said !== exampleSays) fail(`Without XNNPACK, examples/native prints\n${said}`);

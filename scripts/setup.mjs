@@ -315,18 +315,6 @@ const sources = [
     sha256: '90bde2caef0f880f627bab0dc805a86c4b8070cd98e3243db3046ab3f3be1a99',
     folder: 'xnnpack-4ea82e5',
   },
-  {
-    name: 'pthreadpool',
-    version: '0.0~git20240616.560c60d',
-    sha256: '4cc3cbd933b28131d2a34edc54f76af9fb41bc490af5eae1a5bd3cd07ea90708',
-    folder: 'pthreadpool-560c60d',
-  },
-  {
-    name: 'fxdiv',
-    version: '0.0~git20200417.b408327',
-    sha256: '7953482badaf4cb34026c3487c257b8e4ab2df061c019bd6fabbbc12ad52c44b',
-    folder: 'fxdiv-b408327',
-  },
 ];
 
 /** Names of folders in the cache, without the version that follows. */

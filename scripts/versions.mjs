@@ -54,21 +54,10 @@ const places = {
     'package.json': /"numpy-ts": "(.+)"/g,
     'docs/guide/converting.md': /numpy-ts (\d+\.\d+\.\d+)/g,
   },
-  ...Object.fromEntries(
-    ['xnnpack', 'pthreadpool', 'fxdiv'].map((name) => [
-      name,
-      {
-        'scripts/setup.mjs': new RegExp(
-          `(?<=name: '${name}',[^}]*)(?:git\\d+\\.|${name}-)(\\w{7})'`,
-          'g',
-        ),
-        'cmake/Dependencies.cmake': new RegExp(
-          `(?:_cache}/${name}-|github\\.com/\\w+/${name} )(\\w{7})`,
-          'gi',
-        ),
-      },
-    ]),
-  ),
+  XNNPACK: {
+    'scripts/setup.mjs': /(?<=name: 'xnnpack',[^}]*)(?:git\d+\.|xnnpack-)(\w{7})'/g,
+    'cmake/Dependencies.cmake': /(?:_cache}\/xnnpack-|github\.com\/google\/XNNPACK )(\w{7})/g,
+  },
 };
 
 export const versionNames = Object.keys(places);

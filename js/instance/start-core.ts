@@ -21,10 +21,11 @@ export const version = '0.1.0';
 export interface CreateOptions {
   /**
    * Number of threads that compute large products, including the caller's own: 1 to 64, or
-   * `'auto'`. `'auto'` takes one per processor, at most 8, and 1 if the page or engine cannot have
-   * more. For a number that they cannot have, `createGemm` throws an UnsupportedError. If a thread
-   * does not start, it throws a GemmError with code `WORKER`. Threads need shared memory, for which
-   * a page must be cross-origin isolated. They end on `dispose()`. Default 1.
+   * `'auto'`. `'auto'` takes one per processor, or one less if there are more than four, and at
+   * most 16. It takes 1 if the page or engine cannot have more. For a number that they cannot have,
+   * `createGemm` throws an UnsupportedError. If a thread does not start, it throws a GemmError with
+   * code `WORKER`. Threads need shared memory, for which a page must be cross-origin isolated. They
+   * end on `dispose()`. The number does not change results. Default 1.
    */
   threads?: number | 'auto' | undefined;
   /**

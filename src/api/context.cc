@@ -4,16 +4,13 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 
 #if defined(__EMSCRIPTEN__)
 #include <malloc.h>
 #include <unistd.h>
 #endif
 #if WGEMM_THREADS
-#include <pthreadpool.h>
-#if !defined(__EMSCRIPTEN__) && !defined(_WIN32)
-#include <pthread.h>
-#endif
 #if defined(__EMSCRIPTEN__)
 #include <emscripten/threading.h>
 #else
@@ -34,40 +31,20 @@ constexpr size_t kWasmPage = size_t{64} << 10;  // bytes
 
 #if WGEMM_THREADS
 
-// Whether the system starts `threads` threads at the same time. pthreadpool would wait forever for
-// a thread that does not start.
+// Whether there is memory for `threads` threads. In wasm their workers run already, and
+// pthread_create() does not check its allocation: a stack as large as the main thread's (128 KiB),
+// and the thread's data.
+bool can_start([[maybe_unused]] int threads) {
 #if defined(__EMSCRIPTEN__)
-// The workers run already, so only memory may be missing. A thread needs a stack as large as the
-// main thread's (128 KiB), and its data.
-bool can_start(int threads) {
   constexpr size_t kBytesPerThread = size_t{144} << 10;
   // volatile: compilers remove an allocation that nothing uses.
   void* volatile memory = std::malloc(static_cast<size_t>(threads) * kBytesPerThread);
-  const bool has_memory = memory != nullptr;
   std::free(memory);
-  return has_memory;
-}
-#elif defined(_WIN32)
-bool can_start(int) { return true; }
+  return memory != nullptr;
 #else
-// Starts them for a moment. The mutex keeps each alive until the last has started.
-bool can_start(int threads) {
-  pthread_mutex_t all_started = PTHREAD_MUTEX_INITIALIZER;
-  const auto wait = [](void* mutex) -> void* {
-    pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
-    pthread_mutex_unlock(static_cast<pthread_mutex_t*>(mutex));
-    return nullptr;
-  };
-  pthread_t ids[kMaxThreads];
-  int started = 0;
-  pthread_mutex_lock(&all_started);
-  while (started < threads && pthread_create(&ids[started], nullptr, wait, &all_started) == 0)
-    ++started;
-  pthread_mutex_unlock(&all_started);
-  for (int i = 0; i < started; ++i) pthread_join(ids[i], nullptr);
-  return started == threads;
-}
+  return true;
 #endif
+}
 
 // Logical processors; 0 if not known.
 int count_processors() {
@@ -128,7 +105,9 @@ void Context::release(void* memory) {
 
 #if WGEMM_THREADS
 
-void Context::end_threads() { pthreadpool_destroy(pool_); }
+void Context::end_threads() {
+  if (pool_ != nullptr) pool_->end();
+}
 
 Status Context::set_threads(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
@@ -137,18 +116,20 @@ Status Context::set_threads(int threads) {
         {"threads is %; it must be a number from 1 to %", int64_t{threads}, int64_t{kMaxThreads}});
   }
   if (threads == threads_) return {};
-  pthreadpool* pool = nullptr;
+  ThreadPool* pool = nullptr;
   if (threads > 1) {
-    if (can_start(threads - 1)) pool = pthreadpool_create(static_cast<size_t>(threads));
+    const int processors = count_processors();
+    // Threads that outnumber the processors and wait in a loop would delay the threads that
+    // compute.
+    const bool spins = processors == 0 || threads <= processors;
+    if (can_start(threads - 1)) pool = ThreadPool::start(static_cast<uint32_t>(threads), spins);
     if (pool == nullptr)
       return error(Code::kOutOfMemory, "set_threads", "threads",
                    {"the system does not start % threads", int64_t{threads}});
   }
-  pthreadpool_destroy(pool_);
+  end_threads();
   pool_ = pool;
   threads_ = threads;
-  const int processors = count_processors();
-  more_threads_than_processors_ = processors != 0 && threads > processors;
   return {};
 }
 

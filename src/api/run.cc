@@ -27,7 +27,7 @@ Status run_plan(Context& context, const char* op, const Problem& problem, const 
       return {};
     }
     Problem scaled = problem;
-    WGEMM_RETURN_IF_ERROR(find_a_scale(op, &scaled));
+    WGEMM_RETURN_IF_ERROR(find_a_scale(context, plan.job_threads(), op, &scaled));
     execute(context, scaled, plan, arena.data());
     return {};
   }

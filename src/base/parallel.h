@@ -1,16 +1,15 @@
-// Runs tasks on the threads of a context: pthreadpool in builds with threads, a loop in the others.
+// Runs phases of tasks on the threads of a context: a ThreadPool in builds with threads, a loop in
+// the others.
 #pragma once
 
-#include "wgemm.h"
+#include "base/thread_pool.h"
 
 namespace wgemm {
 
 struct Threads {
-  // Calls work(argument, thread, task) once for each task below `tasks`, on the caller's thread and
-  // the others, with 0 <= thread < context.threads(). No two calls with the same `thread` run at
-  // the same time. Returns when all calls have returned.
-  using Work = void (*)(void* argument, size_t thread, size_t task);
-  static void run(Context& context, size_t tasks, Work work, void* argument);
+  // As ThreadPool::run(). With one thread, a run is as long as its phase allows.
+  static void run(Context& context, const JobThreads& threads, std::span<const Phase> phases,
+                  void* argument);
 };
 
 }  // namespace wgemm

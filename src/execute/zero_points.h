@@ -63,6 +63,10 @@ class ZeroPointCorrection {
   // Adds x * sum (B + v) of one packed block of B to the column corrections. `first`: they are 0
   // before.
   void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
+  // Clears the column corrections that add_packed_b() adds to, if K is 0.
+  void clear_columns(int64_t cols) {
+    if (sums_b_ && columns_.a_correction != nullptr) add_packed_b(nullptr, cols, 0, true);
+  }
   // Subtracts the terms of this block of K from sums that are carried on to further K. The column
   // sums of packed weights are sums over all K, so the epilogue subtracts their term. `stride`:
   // elements from row to row of `acc`.

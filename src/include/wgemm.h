@@ -27,9 +27,9 @@
 #include <optional>
 #include <span>
 
-struct pthreadpool;
-
 namespace wgemm {
+
+class ThreadPool;
 
 inline constexpr const char kVersion[] = "0.1.0";
 
@@ -169,7 +169,7 @@ using Tensor = BasicTensor<void>;
 enum class Determinism : uint8_t {
   // The order of summation is free, and products may be fused. Results in floating point may
   // depend on the build, the processor, shapes, layouts and packing; if operands are out-of-core,
-  // also on the free memory.
+  // also on the free memory. They do not depend on the number of threads.
   kFast,
   // One order of summation: ascending k into one accumulator per element, unfused, with each
   // product and each sum rounded. Every NaN that is written is the canonical one. The bits are the
@@ -211,8 +211,8 @@ class Context {
   Determinism determinism() const { return determinism_; }
 
   // Sets the number of threads that compute a call, including the caller's own: 1 at first. The
-  // other threads wait between calls and end with the context, or when `threads` is 1. Small
-  // products use one thread. With kStrict every number of threads returns the same results.
+  // other threads sleep between calls and end with the context, or when `threads` is 1. A call with
+  // few multiply-adds uses fewer threads. Every number of threads returns the same results.
   // Errors: kArgument if `threads` is not 1 to kMaxThreads, or not 1 in a build without threads.
   // kOutOfMemory if the system does not start that many. The number is then as before.
   Status set_threads(int threads);
@@ -225,8 +225,7 @@ class Context {
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
-  pthreadpool* pool_ = nullptr;  // of threads_ threads; null if that is 1
-  bool more_threads_than_processors_ = false;
+  ThreadPool* pool_ = nullptr;  // of threads_ threads; null if that is 1
 };
 
 // Weights -----------------------------------------------------------------------------------------
@@ -634,7 +633,7 @@ struct Explanation {
   int64_t m = 0, n = 0, k = 0;     // sizes of each product
   int64_t mr = 0, nr = 0, kr = 0;  // the micro-kernel's tile, and its k steps per iteration
   int64_t mc = 0, nc = 0, kc = 0;  // block sizes, in elements
-  int64_t threads = 1;             // that compute the call
+  int64_t threads = 1;             // the most that compute the call
   bool packs_a = false;            // the call packs A; else the micro-kernel reads it unpacked
   bool packs_b = false;  // the call packs B; else B is read unpacked, or was packed by pack()
   bool direct = false;   // the micro-kernel writes Y; else the epilogue writes it from scratch

@@ -34,6 +34,7 @@ struct Strip {
   // c holds the sums over earlier k, and the kernel adds to them. If it does not, or if PanelLayout
   // has fill_header, the header of each micro-panel is in memory before the micro-panel.
   bool accumulate;
+  bool from_memory = false;  // B has more than kFromMemory bytes; only axpy kernels read it
   // The strip is one tile wide, and the whole tile may be written: what follows the columns of a
   // row is written later.
   bool spills = false;
@@ -57,6 +58,9 @@ enum class Dot : uint8_t {
   kSigned,        // second operand read as int8; one dot product, for B of at most 255 values
   kSignedMasked,  // the same by two masked dot products, for any B
 };
+
+// Rows of B that an axpy kernel reads at once. K is best an odd multiple of them.
+constexpr int64_t axpy_streams(bool from_memory) { return from_memory ? 6 : 4; }
 
 // The layout of B that a kernel reads.
 enum class BLayout : uint8_t {

@@ -13,8 +13,12 @@ BlockedProblem::BlockedProblem(const Context& context, const Problem& problem,
       context_(context),
       p_(problem),
       acc_bytes_(static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)))) {
-  // The whole product decides for all blocks, since the rule depends on M and K.
-  transposes_ = transpose_is_faster(block({}, {}, {problem.m, problem.n, problem.k}));
+  // The whole product decides for all blocks, since the rules depend on its sizes.
+  Problem whole = block({}, {}, {problem.m, problem.n, problem.k});
+  transposes_ = transpose_is_faster(whole);
+  if (transposes_) transpose(&whole);
+  whole.batch = problem.batch;
+  part_steps_ = steps_of_part(whole, context.determinism());
   shares_sums_ = !transposes_ && out_of_core.y.tensor != nullptr && y.runs_along_rows() &&
                  dtype_bytes(problem.y.dtype) == static_cast<size_t>(acc_bytes_);
 }
@@ -82,6 +86,7 @@ Problem BlockedProblem::block(const ProductOffsets& at, const BlockSizes& from,
     Operand& v = q.params[i];
     v = v.at(at.params.at[i] + from.m * v.row_stride + from.n * v.col_stride);
   }
+  other.part_steps = cuts_k() ? part_steps_ : -1;
   if (sizes_.k < p_.k) {
     // A problem that is only planned needs an address that is not null.
     other.carry = {sums_ == nullptr ? &placeholder_ : sums_, from.k == 0, from.k + size.k == p_.k};

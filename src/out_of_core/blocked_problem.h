@@ -136,6 +136,14 @@ class BlockedProblem {
   // Whether the transpose of each block is computed. All blocks agree, since transposed blocks
   // carry transposed sums.
   bool transposes() const { return transposes_; }
+  // Whether K is cut into parts, whose sums are added: see steps_of_part().
+  bool cuts_k() const { return part_steps_ < p_.k; }
+  void do_not_cut_k() { part_steps_ = p_.k; }
+  // A block of K has a multiple of these steps: of a part of K, or of a block of MatMulNBits.
+  int64_t step_of_k() const {
+    return cuts_k() ? part_steps_
+                    : std::max<int64_t>(kBlockStepOfK, p_.b.nbits_format().block_size);
+  }
 
   // Bytes of memory for blocks of these sizes, with the scratch of the block that needs most.
   int64_t bytes();
@@ -163,6 +171,7 @@ class BlockedProblem {
   BlockSizes sizes_;
   std::byte *sums_ = nullptr, placeholder_{};
   bool transposes_ = false;
+  int64_t part_steps_ = 0;
   // Whether sums are carried in the block of Y: both then have the same layout.
   bool shares_sums_ = false;
 };

@@ -15,13 +15,10 @@ constexpr int64_t block_size(int64_t total, int64_t size_max, int64_t step) {
   return total <= size_max ? total : round_up(equal_blocks(total, size_max), step);
 }
 
-int64_t step_of_k(const Problem& p) {
-  return std::max<int64_t>(kBlockStepOfK, p.b.nbits_format().block_size);
-}
-
-BlockSizes sizes_for(const Problem& p, int64_t side, int64_t k) {
+BlockSizes sizes_for(const BlockedProblem& blocked, int64_t side, int64_t k) {
+  const Problem& p = blocked.problem();
   return {block_size(p.m, side, kBlockStep), block_size(p.n, side, kBlockStep),
-          block_size(p.k, k, step_of_k(p))};
+          block_size(p.k, k, blocked.step_of_k())};
 }
 
 // The longest side of blocks of Y that fit, by bisection; 0 if none fit.
@@ -31,7 +28,7 @@ int64_t longest_side(BlockedProblem* blocked, int64_t k, int64_t room) {
           too_long = (std::max(p.m, p.n) + kBlockStep - 1) / kBlockStep * kBlockStep + kBlockStep;
   while (too_long - side > kBlockStep) {
     const int64_t middle = side + (too_long - side) / 2 / kBlockStep * kBlockStep;
-    blocked->set_sizes(sizes_for(p, middle, k));
+    blocked->set_sizes(sizes_for(*blocked, middle, k));
     (blocked->bytes() <= room ? side : too_long) = middle;
   }
   return side;
@@ -39,20 +36,25 @@ int64_t longest_side(BlockedProblem* blocked, int64_t k, int64_t room) {
 
 }  // namespace
 
-// Tries K, K / 2, K / 4 and so on, each with the largest blocks of Y that fit.
+// Tries K, K / 2, K / 4 and so on, each with the largest blocks of Y that fit. If none fit since
+// parts of K are too long, K is not cut into parts.
 bool choose_block_sizes(BlockedProblem* blocked, int64_t room) {
   const Problem& p = blocked->problem();
   BlockSizes best;
-  const int64_t step = step_of_k(p);
+  const int64_t step = blocked->step_of_k();
   for (int64_t k = p.k;; k = std::max(step, round_up(k / 2, step))) {
     const int64_t side = longest_side(blocked, k, room);
     if (side != 0) {
-      const BlockSizes sizes = sizes_for(p, side, k);
+      const BlockSizes sizes = sizes_for(*blocked, side, k);
       if (best.m == 0 || blocked->cost(sizes) < blocked->cost(best)) best = sizes;
     }
     if (k > step) continue;
     const bool fits = best.m != 0;
-    blocked->set_sizes(fits ? best : sizes_for(p, kBlockStep, k));
+    if (!fits && blocked->cuts_k()) {
+      blocked->do_not_cut_k();
+      return choose_block_sizes(blocked, room);
+    }
+    blocked->set_sizes(fits ? best : sizes_for(*blocked, kBlockStep, k));
     return fits;
   }
 }

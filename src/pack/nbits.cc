@@ -138,26 +138,27 @@ void widen_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
   }
 }
 
-// Quantizes `count` floats to a block of a row.
-void quantize_block(const float* a, int64_t count, std::byte* to, int64_t block_size) {
+// Quantizes a block of a row.
+[[gnu::noinline]] void quantize_block(const float* a, int64_t size, std::byte* to) {
   const v128_t zero = wasm_i32x4_const(0, 0, 0, 0);
   v128_t largest = zero;
-  for (int64_t i = 0; i < count; i += 4)
+  for (int64_t i = 0; i < size; i += 4)
     largest = wasm_f32x4_max(largest, wasm_f32x4_abs(wasm_v128_load(a + i)));
   largest = wasm_f32x4_max(largest, wasm_i32x4_shuffle(largest, largest, 2, 3, 0, 1));
   largest = wasm_f32x4_max(largest, wasm_i32x4_shuffle(largest, largest, 1, 0, 3, 2));
   const float scale = wasm_f32x4_extract_lane(largest, 0) / 127;
   std::memcpy(to, &scale, sizeof(scale));
   auto* const q = reinterpret_cast<int8_t*>(to + NBits::kRowHeader);
-  std::memset(q, 0, static_cast<size_t>(block_size));
   v128_t sums = zero;
-  if (scale != 0) {
+  if (scale == 0) {
+    std::memset(q, 0, static_cast<size_t>(size));
+  } else {
     const v128_t scales = wasm_f32x4_splat(scale), least = wasm_i8x16_splat(-127);
     const auto rounded = [&](int64_t i) {
       return wasm_i32x4_trunc_sat_f32x4(
           wasm_f32x4_nearest(wasm_f32x4_div(wasm_v128_load(a + i), scales)));
     };
-    for (int64_t i = 0; i < count; i += 16) {
+    for (int64_t i = 0; i < size; i += 16) {
       const v128_t low = wasm_i16x8_narrow_i32x4(rounded(i), rounded(i + 4)),
                    high = wasm_i16x8_narrow_i32x4(rounded(i + 8), rounded(i + 12));
       const v128_t bytes = wasm_i8x16_max(wasm_i8x16_narrow_i16x8(low, high), least);
@@ -209,19 +210,25 @@ void widen_codes(const NBitsSource& s, int64_t row, int64_t depth, int64_t col, 
   });
 }
 
-void quantize_rows(const PackSource& a, const NBits& f, std::byte* rows) {
-  alignas(16) float block[NBits::kBlockSizeMax];
-  for (int64_t lane = 0; lane < a.lanes; ++lane) {
-    for (int64_t d = 0; d < a.depth; d += f.block_size) {
-      const int64_t count = std::min<int64_t>(f.block_size, a.depth - d),
-                    from = (lane * a.lane_stride + d * a.depth_stride) *
-                           static_cast<int64_t>(dtype_bytes(a.dtype));
-      std::fill(block + count, block + f.block_size, 0.0F);
-      pack({a.data + from, a.dtype, 1, count, a.lane_stride, a.depth_stride}, kRowsOf<float>,
-           block);
-      quantize_block(block, count, rows, f.block_size);
-      rows += NBits::kRowHeader + f.block_size;
-    }
+void quantize_row(const PackSource& a, const NBits& f, std::byte* to) {
+  // Other types are widened, and the last block is padded, in a buffer of some blocks.
+  constexpr int64_t kBuffer = 4 * NBits::kBlockSizeMax;
+  alignas(16) float buffer[kBuffer];
+  const bool is_float = a.dtype == DType::kFloat32 && a.depth_stride == 1;
+  const auto* from = reinterpret_cast<const float*>(a.data);
+  const int64_t whole = is_float ? a.depth - a.depth % f.block_size : 0;
+  const auto quantize = [&](const float* data, int64_t count) {
+    for (int64_t i = 0; i < count; i += f.block_size, to += NBits::kRowHeader + f.block_size)
+      quantize_block(data + i, f.block_size, to);
+  };
+  quantize(from, whole);
+  for (int64_t d = whole; d < a.depth; d += kBuffer) {
+    const int64_t count = std::min(kBuffer, a.depth - d);
+    const int64_t padded = (count + f.block_size - 1) / f.block_size * f.block_size;
+    std::fill(buffer + count, buffer + padded, 0.0F);
+    const int64_t place = d * a.depth_stride * static_cast<int64_t>(dtype_bytes(a.dtype));
+    pack({a.data + place, a.dtype, 1, count, 0, a.depth_stride}, kRowsOf<float>, buffer);
+    quantize(buffer, padded);
   }
 }
 

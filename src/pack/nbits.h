@@ -20,10 +20,10 @@ void widen_codes(const PrepackedB& weights, int64_t row, int64_t depth, int64_t 
 void widen_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t col, int64_t cols,
                  const PanelLayout& layout, void* panels);
 
-// Quantizes a block of A to int8, row by row, with a scale per row and block of K. With s =
-// max|a| / 127, q is a / s rounded half to even. NBits::quantized_row_bytes() has the layout of a
-// row.
-void quantize_rows(const PackSource& a, const NBits& format, std::byte* rows);
+// Quantizes a piece of a row of A to int8, with a scale per block of K. The piece begins with a
+// block. With s = max|a| / 127, q is a / s rounded half to even. NBits::quantized_row_bytes() has
+// the layout. `a` has one lane.
+void quantize_row(const PackSource& a, const NBits& format, std::byte* to);
 
 // Whether the padding of packed weights is zeros.
 bool is_padded(const std::byte* panels, const NBits& format, int64_t k, int64_t n);

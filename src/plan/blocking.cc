@@ -166,8 +166,8 @@ int64_t row_major_kc(const Problem& problem, const Plan& plan) {
   const int64_t element = plan.kernel->b.element_bytes;
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   const bool waits = b_bytes > static_cast<double>(problem.m == 1 ? kHalfL2 : kMachine.llc);
-  if (waits && plan.cols.size >= kStreamColumns) return kKcMin;
-  return std::max(rule_of(plan.regime).b_bytes / element / plan.cols.size, kKcMin);
+  if (waits && plan.run_cols >= kStreamColumns) return kKcMin;
+  return std::max(rule_of(plan.regime).b_bytes / element / plan.run_cols, kKcMin);
 }
 
 // KC of a row-major B that the call packs. The rows of a block have a page, or all of N. With
@@ -199,7 +199,7 @@ int64_t choose_kc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return 0;
   const Kernel& kernel = *plan.kernel;
   const BlockRule& rule = rule_of(plan.regime);
-  const int64_t k = problem.k, element = kernel.b.element_bytes;
+  const int64_t k = plan.parts.size, element = kernel.b.element_bytes;
   int64_t kc = k <= rule.kc_max ? k : rule.kc_max / 2;
   const BSource& b = problem.b;
   if (plan.pack_b && !b.is_packed() && b.plain.col_stride == 1 && !plan.packs_columns() &&
@@ -228,21 +228,21 @@ int64_t choose_nc(const Problem& problem, const Plan& plan, int64_t size) {
   // A block that is packed, prefetched or read by several strips comes from a cache after the first
   // time. A row-major B has blocks of small KC instead.
   const bool reused =
-      kernel.b_layout != BLayout::kRowMajor && (plan.prefetch_b || plan.rows.size > kernel.mr);
+      kernel.b_layout != BLayout::kRowMajor && (plan.prefetch_b || plan.run_rows > kernel.mr);
   int64_t nc = rule.nc_max;
   if (plan.pack_b || reused)
     nc = std::clamp<int64_t>(rule.b_bytes / kernel.b.element_bytes / plan.kc, kNcMin, rule.nc_max);
   if (size == 0) {
-    if (nc >= plan.cols.size) return plan.cols.size;
-    size = equal_blocks(plan.cols.size, nc);
+    if (nc >= plan.run_cols) return plan.run_cols;
+    size = equal_blocks(plan.run_cols, nc);
   }
-  return std::min(round_up(size, column_step(problem, kernel)), plan.cols.size);
+  return std::min(round_up(size, column_step(problem, kernel)), plan.run_cols);
 }
 
 int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t size) {
   if (plan.kernel == nullptr) return problem.m;
   const Kernel& kernel = *plan.kernel;
-  int64_t mc = plan.rows.size;
+  int64_t mc = plan.run_rows;
   // A row that is quantized has whole blocks.
   const int64_t steps = kernel.codes == ReadsCodes::kByBytes
                             ? round_up(plan.kc, problem.b.nbits_format().block_size)
@@ -252,13 +252,13 @@ int64_t choose_mc(const Problem& problem, const Plan& plan, int64_t size) {
     const auto bytes = static_cast<int64_t>(dtype_bytes(accumulator_type(problem.compute)));
     mc = std::min(mc, kAccumulatorBytes / bytes / plan.nc);
   }
-  if (plan.kc < problem.k)
+  if (plan.kc < plan.parts.size)
     mc = std::max(mc, std::min(kRowsPerPacking, kABytesIfSplit / kernel.a.element_bytes / plan.kc));
   if (size == 0) {
-    if (mc >= plan.rows.size) return plan.rows.size;
+    if (mc >= plan.run_rows) return plan.run_rows;
     size = std::max<int64_t>(mc, 1);
   }
-  return std::min(round_up(size, kernel.mr), plan.rows.size);
+  return std::min(round_up(size, kernel.mr), plan.run_rows);
 }
 
 }  // namespace wgemm

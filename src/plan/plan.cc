@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arena.h"
+#include "base/machine.h"
 #include "base/types.h"
 #include "plan/blocking.h"
 #include "plan/partition.h"
@@ -44,8 +45,22 @@ bool can_write_y(const Problem& problem, const Kernel& kernel) {
          (problem.y.col_stride == 1 || problem.n == 1 || kernel.scatters);
 }
 
+// Bytes of an A that the call quantizes, whole.
+double quantized_a_bytes(const Problem& problem) {
+  const NBits& nbits = problem.b.nbits_format();
+  // A row that A repeats is quantized once, unless it has scales of its own.
+  const int64_t m = !nbits && problem.a.row_stride == 0 ? 1 : problem.m;
+  const double rows = static_cast<double>(m) * static_cast<double>(matrices_of_a(problem));
+  return rows * static_cast<double>(nbits ? nbits.quantized_row_bytes(problem.k) : problem.k);
+}
+
+// At accuracy level 4, A is quantized once, before the product, if it then has at most this many
+// bytes. A larger A is quantized block by block, so that scratch stays small.
+constexpr auto kQuantizedRows = static_cast<double>(kMachine.llc);
+
+// Whether the kernel finds A as it reads it: in memory, or quantized before the product.
 bool can_read_a(const Problem& problem, const Kernel& kernel) {
-  if (kernel.codes == ReadsCodes::kByBytes) return false;
+  if (kernel.codes == ReadsCodes::kByBytes) return quantized_a_bytes(problem) <= kQuantizedRows;
   const bool is_form = is_compute_form(problem.a.dtype) || kernel.compute == DType::kInt8;
   return kernel.a.is_rows() && is_form && (problem.a.col_stride == 1 || problem.k == 1);
 }
@@ -56,14 +71,32 @@ Operand only_panel(const PrepackedB& b) {
   return {b.block(0, 0), b.dtype, b.layout().width, 1};
 }
 
-// Bytes of an A that the call quantizes: from its first to its last element.
-size_t quantized_a_bytes(const Problem& problem) {
-  const Operand& a = problem.a;
-  int64_t last =
-      (problem.m - 1) * a.row_stride + std::max<int64_t>(problem.k - 1, 0) * a.col_stride;
-  for (const BatchAxis& axis : problem.batch) last += (axis.size - 1) * axis.a;
-  // An A of more elements is not in memory.
-  return Arena::round_up(static_cast<size_t>(std::min<int64_t>(last, PTRDIFF_MAX / 2) + 1));
+// The most bytes of a packed B that threads share. If B is larger, tasks have many rows, and each
+// may pack its own blocks.
+constexpr size_t kSharedB = 4 * size_t{kMachine.llc};
+
+// If runs have more rows, it does not matter that each packs its own B: to pack an element costs as
+// much as about eight multiplications.
+constexpr int64_t kSharingRowsMax = 256;
+
+// Whether several tasks read the same columns of B. A B of one panel is packed by each.
+void choose_units(const Problem& problem, Plan* plan) {
+  if (!kHasThreads || !plan->pack_b || plan->threads == 1 || plan->adds_parts ||
+      plan->run_rows > kSharingRowsMax || plan->rows.count * plan->inner.count == 1 ||
+      plan->packs_columns() || !problem.batch_of_b().empty())
+    return;
+  const bool has_codes = plan->kernel->codes != ReadsCodes::kNo;
+  const NBits& nbits = problem.b.nbits_format();
+  size_t bytes = 0;
+  for (int64_t pc = 0; pc < problem.k; pc += plan->kc) {
+    const int64_t kc = std::min(plan->kc, problem.k - pc);
+    bytes += has_codes ? static_cast<size_t>(nbits.packed_bytes(problem.n, kc))
+                       : packed_bytes(plan->kernel->b, problem.n, kc);
+    if (bytes > kSharedB) return;
+  }
+  plan->shared_b_bytes = Arena::round_up(bytes);
+  plan->units = static_cast<size_t>(((problem.k + plan->kc - 1) / plan->kc) *
+                                    ((problem.n + Plan::kUnitColumns - 1) / Plan::kUnitColumns));
 }
 
 void choose_scratch(const Problem& problem, Plan* plan) {
@@ -91,10 +124,23 @@ void choose_scratch(const Problem& problem, Plan* plan) {
     plan->thread_bytes += Arena::round_up(bytes);
   }
   plan->scratch_bytes = plan->thread_bytes * static_cast<size_t>(plan->threads);
-  if (problem.quantization.quantizes_a) {
-    plan->quantized_a_bytes = quantized_a_bytes(problem);
-    plan->scratch_bytes += plan->quantized_a_bytes;
+  const bool quantizes_rows = problem.quantizes_rows && plan->kernel != nullptr && !plan->pack_a;
+  if (problem.quantization.quantizes_a || quantizes_rows) {
+    const double bytes = quantized_a_bytes(problem);
+    // More than an allocation may have: it is refused.
+    plan->quantized_a_bytes = bytes < static_cast<double>(PTRDIFF_MAX / 2)
+                                  ? Arena::round_up(static_cast<size_t>(bytes))
+                                  : SIZE_MAX / 2;
   }
+  if (plan->adds_parts) {
+    plan->parts_bytes = static_cast<size_t>(plan->parts.count) * part_bytes(problem);
+  }
+  choose_units(problem, plan);
+  const size_t before = plan->scratch_bytes;
+  plan->scratch_bytes += plan->quantized_a_bytes + plan->parts_bytes + plan->shared_b_bytes;
+  if (plan->quantized_a_bytes == SIZE_MAX / 2 || plan->scratch_bytes < before)
+    plan->scratch_bytes =
+        sizeof(size_t) == 4 ? SIZE_MAX - Arena::taken_by(size_t{0}) : SIZE_MAX / 4;
 }
 
 }  // namespace
@@ -116,9 +162,16 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     plan.b_shift = shift_of_b(kernel.dot, problem.b.packed);
     plan.pack_a = !can_read_a(problem, kernel);
     plan.pack_b = !can_read_b(problem, kernel);
+    plan.from_memory = is_from_memory(problem);
     plan.direct =
         can_write_y(problem, kernel) && !plan.canonical_nan && problem.carry.sums == nullptr;
   }
+  plan.parts.size = problem.part_steps == 0  ? steps_of_part(problem, determinism)
+                    : problem.part_steps > 0 ? std::min(problem.part_steps, problem.k)
+                                             : problem.k;
+  if (problem.k != 0) plan.parts.count = (problem.k + plan.parts.size - 1) / plan.parts.size;
+  plan.adds_parts = plan.parts.count > 1 || (problem.part_steps > 0 && !problem.carry.begins);
+  plan.direct = plan.direct && !plan.adds_parts;
   choose_partition(problem, context.threads(), options.tasks, &plan);
   choose_prefetch(problem, &plan);
   plan.kc = choose_kc(problem, plan, options.kc);
@@ -146,7 +199,7 @@ bool transpose_if_faster(Problem* problem, const PlanOptions& options) {
 
 bool fall_back_to_one_thread(const Problem& problem, const Context& context,
                              const PlanOptions& options, Plan* plan) {
-  if (plan->tasks() == 1 || options.tasks != 0) return false;
+  if (plan->threads == 1 || options.tasks != 0) return false;
   PlanOptions one_thread = options;
   one_thread.tasks = 1;
   *plan = make_plan(problem, context, one_thread);

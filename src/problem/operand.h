@@ -33,6 +33,10 @@ struct BasicOperand {
             col_stride};
   }
 
+  void advance(int64_t elements) {
+    if (base != nullptr) base += elements * static_cast<int64_t>(dtype_bytes(dtype));
+  }
+
   // The block of `rows` by `cols` elements at (row, col), valid for the whole call. Ask for a block
   // when you need it, and for no more than you need.
   BasicBlock<Byte> block(int64_t row, int64_t col, [[maybe_unused]] int64_t rows,

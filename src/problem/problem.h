@@ -131,10 +131,11 @@ struct BSource {
   // The format of weights of MatMulNBits, packed or not.
   const NBits& nbits_format() const { return is_packed() ? packed.nbits : nbits.format; }
   DType dtype() const { return is_packed() ? packed.dtype : plain.dtype; }
-  // The same source, `steps` later: elements of `plain`, or matrices of packed weights.
-  BSource at(int64_t steps) const {
-    return is_packed() ? BSource{plain, packed.at(steps), nbits}
-                       : BSource{plain.at(steps), packed, nbits};
+  // Becomes the source `steps` later: elements of `plain`, or matrices of packed weights.
+  void advance(int64_t steps) {
+    if (!is_packed()) return plain.advance(steps);
+    packed.panels += steps * static_cast<int64_t>(packed.matrix_bytes);
+    packed.column_sums += steps * packed.n;
   }
 };
 
@@ -151,6 +152,9 @@ struct Problem {
   Quantization quantization{};
   bool quantizes_rows = false;  // of A, for products with codes: accuracy level 4 of MatMulNBits
   Carry carry{};
+  // For a block of a larger problem: steps_of_part() of that problem; -1 if its K is not cut. 0:
+  // for a whole problem.
+  int64_t part_steps = 0;
 
   // The axes of `batch` with different B, and those that follow them and share B, its scales and
   // its zero points.
@@ -181,6 +185,13 @@ inline int64_t products_of(std::span<const BatchAxis> axes) {
   int64_t products = 1;
   for (const BatchAxis& axis : axes) products *= axis.size;
   return products;
+}
+
+// Number of different matrices A of a batch.
+inline int64_t matrices_of_a(const Problem& problem) {
+  int64_t matrices = 1;
+  for (const BatchAxis& axis : problem.batch) matrices *= axis.a == 0 ? 1 : axis.size;
+  return matrices;
 }
 
 }  // namespace wgemm

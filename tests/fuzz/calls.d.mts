@@ -19,3 +19,14 @@ export function tryCall(
   instances: readonly Instance[],
   make: typeof createLinear,
 ): { faults: string[]; outOfCore: number };
+
+export function instancesOfThreads(
+  createGemm: (options: CreateOptions) => Promise<Gemm>,
+  simd: 'simd128' | 'relaxed',
+): Promise<Instance[]>;
+
+export function tryThreads(
+  seed: number,
+  instances: readonly Instance[],
+  make: typeof createLinear,
+): string[];

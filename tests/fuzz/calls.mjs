@@ -1,5 +1,6 @@
 // Makes random calls of every operation in little memory. Each must have the result that it has
-// with enough memory: to the bit in strict mode, for integers and for 8-bit operands.
+// with enough memory: to the bit in strict mode, for integers and for 8-bit operands. With enough
+// memory, each must have the same bits for every number of threads, also in fast mode.
 import { arrayOf, valueOf } from '../conformance/elements.mjs';
 import { Random } from './random.mjs';
 
@@ -63,12 +64,19 @@ function laidOut(random, dtype, shape, { repeats = true, isSpecial = false } = {
 }
 
 /** Sizes near whole blocks. */
-function sizesOf(random) {
+function usualSizes(random) {
   const m = 1 + random.upTo(random.pick([8, 40, 40, 300]));
   const n = 1 + random.upTo(random.pick([6, 6, 16, 40, 130]));
   const k = Math.max(0, 64 * random.upTo(6) + random.upTo(8) - 4);
   return [m, n, k];
 }
+
+/** Sizes from which several threads compute most calls. */
+const largeSizes = (random) => [
+  60 + random.upTo(240),
+  60 + random.upTo(180),
+  100 + random.upTo(280),
+];
 
 const flag = (random) => random.upTo(1) === 1;
 const swapped = (swaps, a, b) => (swaps ? [b, a] : [a, b]);
@@ -105,7 +113,7 @@ const packing = (random, b, place, options) =>
   random.upTo(2) === 0 && b.data.length <= 50_000 ? [place, options] : undefined;
 
 const makers = {
-  gemm(random) {
+  gemm(random, sizesOf) {
     const dtype = random.pick(allTypes);
     const [m, n, k] = sizesOf(random);
     const [transA, transB] = [flag(random), flag(random)];
@@ -126,7 +134,7 @@ const makers = {
       weights: packing(random, b, 1, { op: 'gemm', trans: transB }),
     };
   },
-  matmul(random) {
+  matmul(random, sizesOf) {
     const dtype = random.pick(allTypes);
     const [m, n, k] = sizesOf(random);
     const [batchA, batchB] = random.pick(batches);
@@ -157,7 +165,7 @@ const makers = {
       weights: packing(random, b, 1, { op: 'matmul', trans: transposeB, as }),
     };
   },
-  qgemm(random) {
+  qgemm(random, sizesOf) {
     const [typeA, typeB] = [random.pick(['int8', 'uint8']), random.pick(['int8', 'uint8'])];
     const [m, n, k] = sizesOf(random);
     const [transA, transB] = [flag(random), flag(random)];
@@ -196,7 +204,7 @@ const makers = {
   qlinearMatmul: integer,
   dynamicQuantizeMatmul: integer,
   matmulIntegerToFloat: integer,
-  matmulNBits(random) {
+  matmulNBits(random, sizesOf) {
     const dtype = random.pick(['float32', 'float16', 'bfloat16']);
     const [m, n, k] = sizesOf(random);
     const [bits, blockSize] = [random.pick([2, 4, 8]), 16 << random.upTo(4)];
@@ -232,7 +240,7 @@ const makers = {
     };
   },
   /** A layer. */
-  run(random) {
+  run(random, sizesOf) {
     const [m, n, k] = sizesOf(random);
     const as = random.pick(['float32', 'float16', 'bfloat16', 'int8']);
     const trans = flag(random);
@@ -252,7 +260,7 @@ const makers = {
 };
 
 /** One of the four integer products. */
-function integer(random, op) {
+function integer(random, sizesOf, op) {
   const [typeA, typeB] = [random.pick(['int8', 'uint8']), random.pick(['int8', 'uint8'])];
   const [m, n, k] = sizesOf(random);
   const [batchA, batchB] = random.pick(batches);
@@ -299,10 +307,10 @@ function integer(random, op) {
 }
 
 /** The call of a seed. */
-function callOf(seed) {
+function callOf(seed, sizesOf = usualSizes) {
   const random = new Random(seed);
   const op = random.pick(Object.keys(makers));
-  const call = makers[op](random, op);
+  const call = makers[op](random, sizesOf, op);
   const memory = Math.floor(1000 * 2 ** (6 * random.next())); // of the blocks, in bytes
   return { op, memory, ...call };
 }
@@ -381,6 +389,10 @@ function runCall(wg, { op, args, weights, layer }, createLinear, memory) {
   }
 }
 
+/** Whether two results have the same bits, except in a NaN, whose bits depend on the engine. */
+const isEqual = (dtype, a, b) =>
+  isSame(a, b) || a.every((one, i) => Object.is(valueOf(dtype, one), valueOf(dtype, b[i])));
+
 /** The rounding of a type, relative to a number. */
 const digitsOf = { float64: 2 ** -53, float32: 2 ** -24, float16: 2 ** -11, bfloat16: 2 ** -8 };
 
@@ -446,4 +458,35 @@ export function tryCall(seed, whole, instances, createLinear) {
   }
   if (faults.length > 0) faults.push(`  ${describe(call)}`);
   return { faults, outOfCore };
+}
+
+/** Makes instances of a build in fast mode with enough memory, one for each number of threads. */
+export const instancesOfThreads = (createGemm, simd) =>
+  Promise.all(
+    [1, 2, 3, 4].map(async (threads) => ({
+      name: JSON.stringify({ simd, threads }),
+      isStrict: false,
+      wg: await createGemm({ simd, threads }),
+    })),
+  );
+
+/**
+ * Makes the call of a seed in the instances of instancesOfThreads(). Returns what is wrong: all
+ * results must have the same bits. Every fourth call is large.
+ */
+export function tryThreads(seed, instances, createLinear) {
+  const call = callOf(seed, seed % 4 === 0 ? largeSizes : usualSizes);
+  try {
+    const [first, ...others] = instances.map(({ wg }) => runCall(wg, call, createLinear).result);
+    const faults = others.flatMap(({ data }, i) => {
+      if (isEqual(first.dtype ?? call.dtype, first.data, data)) return [];
+      const at = data.findIndex((value, j) => !Object.is(value, first.data[j]));
+      const [one, other] = [instances[0].name, instances[i + 1].name];
+      const found = `${other} has ${data[at]} at ${at}, ${one} has ${first.data[at]}`;
+      return `seed ${seed}: ${call.op}: ${found}`;
+    });
+    return faults.length > 0 ? [...faults, `  ${describe(call)}`] : [];
+  } catch (error) {
+    return [`seed ${seed}: ${call.op} fails: ${error.stack}`, `  ${describe(call)}`];
+  }
 }

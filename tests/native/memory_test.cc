@@ -432,7 +432,6 @@ TEST(Memory, ThreadsMayNotStart) {
     EXPECT_STREQ(status.message, "set_threads: the system does not start 4 threads");
     EXPECT_EQ(context.threads(), 2);
   };
-  // set_threads() first tries to start the threads, and only that may fail.
   for (const int64_t n : {0, 1, 2}) {
     starts = {n, true};
     const Status status = context.set_threads(4);
@@ -445,7 +444,7 @@ TEST(Memory, ThreadsMayNotStart) {
                                    EXPECT_EQ(context.threads(), 4);
                                    EXPECT_TRUE(context.set_threads(2).ok());
                                  });
-  EXPECT_GE(failures, 2);
+  EXPECT_GE(failures, 1);
 }
 #endif
 

@@ -98,7 +98,9 @@ uint64_t hash_of(uint64_t hash, const Plan& plan) {
   }
   add(plan.mc, plan.nc, plan.kc, plan.pack_a, plan.pack_b, plan.prefetch_a, plan.prefetch_b);
   add(plan.direct, plan.canonical_nan, plan.a_shift, plan.b_shift, plan.threads);
-  for (const Cut& cut : {plan.outer, plan.inner, plan.rows, plan.cols}) add(cut.size, cut.count);
+  for (const Cut& cut : {plan.parts, plan.outer, plan.inner, plan.rows, plan.cols})
+    add(cut.size, cut.count);
+  add(plan.adds_parts, plan.cols_first, plan.line, plan.wakes, plan.wakes_after_gap, plan.units);
   add(plan.a_bytes, plan.b_bytes, plan.acc_bytes, plan.columns_bytes, plan.sums_bytes);
   add(plan.thread_bytes, plan.scratch_bytes);
   return hash;
@@ -243,8 +245,8 @@ std::string row_of(const Product& product, int threads, Determinism determinism)
   const char* forms[] = {"row-major", "column-major", "packed", "nbits", "nbits 4"};
   char row[400];
   std::snprintf(row, sizeof(row),
-                "%-8s %5lld %5lld %6lld  %-12s %-6s %d  %-32s %5lld %5lld %6lld  %c%c%c%c%c%c  "
-                "%3lldx%-3lld %9zu\n",
+                "%-8s %5lld %5lld %6lld  %-12s %-6s %d  %-32s %5lld %5lld %6lld  %c%c%c%c%c%c%c  "
+                "%2lld*%3lldx%-3lld %9zu\n",
                 dtype_name(product.type), static_cast<long long>(product.m),
                 static_cast<long long>(product.n), static_cast<long long>(product.k),
                 forms[static_cast<int>(product.form)],
@@ -252,7 +254,8 @@ std::string row_of(const Product& product, int threads, Determinism determinism)
                 static_cast<long long>(plan.mc), static_cast<long long>(plan.nc),
                 static_cast<long long>(plan.kc), transposes ? 'T' : '-', plan.pack_a ? 'a' : '-',
                 plan.pack_b ? 'b' : '-', plan.prefetch_a ? 'A' : '-', plan.prefetch_b ? 'B' : '-',
-                plan.direct ? 'd' : '-', static_cast<long long>(plan.rows.count),
+                plan.direct ? 'd' : '-', plan.units != 0 ? 'S' : '-',
+                static_cast<long long>(plan.parts.count), static_cast<long long>(plan.rows.count),
                 static_cast<long long>(plan.cols.count), plan.scratch_bytes);
   return row;
 }
@@ -261,9 +264,11 @@ std::string table() {
   std::string text =
       "# Plans by plan_golden_test.cc, of the native build for x86. T: the transpose of the result "
       "is\n"
-      "# computed; a, b: the operand is packed; A, B: it is prefetched; d: the kernel writes Y.\n"
+      "# computed; a, b: the operand is packed; A, B: it is prefetched; d: the kernel writes Y; S: "
+      "B\n"
+      "# is packed once for all threads. Tasks: parts of K, rows and columns.\n"
       "# type      M     N      K  B            order  threads  kernel                          "
-      "MC    NC     KC  flags   tasks    scratch\n";
+      "MC    NC     KC  flags    tasks       scratch\n";
   constexpr int64_t kShapes[][3] = {
       {1, 1, 1},        {1, 1000, 1000},  {1, 4096, 4096},  {1, 784, 128},      {1, 32000, 2048},
       {2, 1000, 1000},  {2, 4096, 4096},  {3, 3, 3},        {4, 4096, 1024},    {5, 1000, 1000},

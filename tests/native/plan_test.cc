@@ -186,7 +186,7 @@ TEST(Plan, ComputesGemvByAxpyBeyondAQuarterOfL2) {
     const int64_t k = bytes / n / static_cast<int64_t>(dtype_bytes(type)) + more_k;
     const Plan plan = plan_of({.type = type, .m = m, .n = n, .k = k}, determinism);
     EXPECT_EQ(std::string(plan.kernel->name).find("_axpy") != std::string::npos, plan.kernel->axpy);
-    EXPECT_TRUE(!plan.kernel->axpy || (plan.nc == n && plan.kc == k)) << "broken";
+    EXPECT_TRUE(!plan.kernel->axpy || (plan.nc == n && plan.kc == plan.parts.size)) << "broken";
     return plan.kernel->axpy;
   };
   constexpr int64_t kLeast = 250 << 10;
@@ -250,12 +250,14 @@ TEST(Plan, ReadsColumnMajorBOf16BitsUnpackedForGemv) {
   EXPECT_TRUE(packs(DType::kFloat16, 2, 33));
 }
 
-TEST(Plan, BreaksStreamsOnceForEachThread) {
+TEST(Plan, CutsStreamsAlongKFirst) {
   Context context(0, Determinism::kFast);
   if (!context.set_threads(4).ok()) GTEST_SKIP() << "a build without threads";
-  EXPECT_EQ(plan_of({.m = 1, .n = 4096, .k = 4096}, context).tasks(), 4);
-  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).tasks(), 4);
-  EXPECT_EQ(plan_of({.m = 1, .n = 128, .k = 65536}, context).cols.size, 64) << "short rows";
+  const Plan streams = plan_of({.m = 1, .n = 4096, .k = 4096}, context);
+  EXPECT_EQ(streams.parts.count, 16);
+  EXPECT_EQ(streams.cols.count, 1);
+  EXPECT_GE(plan_of({.m = 1, .n = 65536, .k = 256}, context).cols.count, 4 * 4) << "four runs";
+  EXPECT_GT(plan_of({.m = 2, .n = 4096, .k = 4096}, context).cols.count, 4);
 }
 
 TEST(Plan, ReadsShortRowsOfBInPlace) {

@@ -102,7 +102,7 @@ TEST(Threads, AreUsedForLargeProductsOnly) {
   Context context;
   ASSERT_TRUE(context.set_threads(3).ok());
   Explanation plan;
-  ASSERT_TRUE(explain(context, Product(64, 64, 64).args(), &plan).ok());
+  ASSERT_TRUE(explain(context, Product(40, 40, 40).args(), &plan).ok());
   EXPECT_EQ(plan.threads, 1);
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{512, 512, 512},
                                 {1, 4096, 4096},
@@ -149,6 +149,17 @@ TEST(Threads, TakeLessMemoryWhereThereIsLess) {
   EXPECT_EQ(gemm(none, product.args()).code, Code::kOutOfMemory);
   Explanation plan;
   EXPECT_STREQ(explain(none, product.args(), &plan).message, gemm(none, product.args()).message);
+}
+
+// Parts of K need scratch on one thread, too: if there is none, that is an error on any number.
+TEST(Threads, PartsOfKDoNotFit) {
+  Product product(96, 128, 16384);
+  for (const int threads : {1, 4}) {
+    Context context(64 << 10);
+    ASSERT_TRUE(context.set_threads(threads).ok());
+    EXPECT_EQ(gemm(context, product.args()).code, Code::kOutOfMemory);
+    EXPECT_EQ(context.bytes_in_use(), 0U);
+  }
 }
 
 #if defined(__linux__)  // where clock() is the processor time of all threads

@@ -244,7 +244,7 @@ TEST_P(WeightsTest, AreReadAsStoredOrConverted) {
       ASSERT_TRUE(explain(Context(), args, &plan).ok());
       EXPECT_EQ(plan.packs_b, !as_stored);
       EXPECT_EQ(plan.m * plan.n * plan.k, m * 20 * k);
-      EXPECT_TRUE(!whole || plan.packs_a || plan.scratch_bytes == 0);
+      EXPECT_TRUE(!whole || plan.packs_a || k > 30 || plan.scratch_bytes == 0);
       MatMulArgs matmul_args;
       matmul_args.src = args.A;
       matmul_args.packed_weights = &weights;

@@ -20,7 +20,7 @@ const installed = join(here, 'runtimes', 'node_modules');
 const edgePage = 'docs/guide/bundlers/edge.md';
 
 /** Name -> program and the arguments before a script. Node 24 is the project's own. */
-const runtimes = {
+export const runtimes = {
   'Node 20': [join(installed, 'node-20', 'bin', 'node')],
   'Node 22': [join(installed, 'node-22', 'bin', 'node')],
   'Node 24': [process.execPath],

@@ -21,14 +21,14 @@ const budgets = {
   'package.json': [4_950, 1_300],
   'dist/cli.js': [7_400, 3_100],
   'dist/index.js': [91_600, 28_900],
-  'dist/inline.js': [388_500, 128_900],
+  'dist/inline.js': [394_000, 130_900],
   'dist/linear.js': [10_300, 4_450],
   'dist/onnx.js': [60_300, 20_600],
   'dist/tfjs.js': [9_000, 3_700],
-  'dist/wgemm-relaxed-mt.wasm': [261_900, 79_500],
-  'dist/wgemm-relaxed.wasm': [247_500, 74_180],
-  'dist/wgemm-simd128-mt.wasm': [228_500, 74_300],
-  'dist/wgemm-simd128.wasm': [214_500, 68_800],
+  'dist/wgemm-relaxed-mt.wasm': [266_700, 82_100],
+  'dist/wgemm-relaxed.wasm': [251_500, 76_300],
+  'dist/wgemm-simd128-mt.wasm': [232_600, 76_850],
+  'dist/wgemm-simd128.wasm': [217_700, 71_050],
   'dist/wgemm-mt.js': [22_000, 7_700],
   'dist/wgemm-thread.js': [22_300, 8_000],
   'dist/wgemm-worker.js': [103_400, 30_700],
@@ -39,7 +39,7 @@ const budgets = {
 const declarationsBudget = [161_000, 27_700];
 const mapsBudget = [2_210_000, 318_000];
 /** The most bytes that a page loads without threads, with brotli. */
-const pageBudget = 103_000;
+const pageBudget = 105_200;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.

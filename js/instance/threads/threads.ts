@@ -1,4 +1,4 @@
-/** Whether threads are possible, and the workers in which the threads of pthreadpool run. */
+/** Whether threads are possible, and the workers in which the threads of the core run. */
 import { lackOfModules, nodeWorkers, type Port, portOf, waitFor } from '../../base/port.js';
 import { makeWebWorker } from '../cross-origin.js';
 import type { CoreModule, ThreadWorker } from '../glue.js';
@@ -7,7 +7,10 @@ import type { CoreModule, ThreadWorker } from '../glue.js';
 export const mostThreads = 64;
 
 /** The most threads of `'auto'`. */
-const mostByItself = 8;
+const mostByItself = 16;
+
+/** With more processors, `'auto'` leaves one to the page, the collector and the compiler. */
+const fewProcessors = 4;
 
 /** If no worker sends a message for this many milliseconds, starting the threads fails. */
 const patience = 4000;
@@ -35,7 +38,8 @@ export function usualThreads(): number {
   const count =
     os?.availableParallelism?.() ??
     (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency;
-  return Math.min(count ?? 1, mostByItself);
+  const free = count !== undefined && count > fewProcessors ? 1 : 0;
+  return Math.min((count ?? 1) - free, mostByItself);
 }
 
 /**

@@ -2,16 +2,16 @@
 // adds multiples of several rows of B to y at once. It is the fused axpy (axpyf) of BLIS: Van Zee
 // and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", 2015.
 //
-// K is cut into four or six runs of rows, and the loop takes a row of each run at a time. A run
-// is one stream: its rows are contiguous in memory, so the hardware prefetcher follows it from row
-// to row. Adjacent rows would be streams that end after N elements.
+// K is cut into four or six streams of rows, and the loop takes a row of each stream at a time. The
+// rows of a stream are contiguous in memory, so the hardware prefetcher follows it from row to row.
+// Adjacent rows would be streams that end after N elements.
 //
 // B: `b_step` bytes from row to row. The loop does not sum in ascending k.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
-#include "base/machine.h"
 #include "kernels/loops/tile.h"
 
 namespace wgemm {
@@ -64,23 +64,26 @@ void add_rows(const Strip& s, size_t stream_rows, size_t tiles, size_t burst) {
 // Otherwise, if B had a power of two of columns, the lines of all streams would be in the same sets
 // of a cache.
 //
-// The choice of bursts depends on K and on the row stride, never on the columns of the strip.
-// Threads share the columns, and must sum in the same order.
+// The choice of bursts depends on the whole B, never on the strip: threads share B, and must sum in
+// the same order.
 template <typename Ops, KernelFunction rest>
 void axpy(const Strip& s) {
   constexpr size_t kWidth = Ops::kVectors * Ops::kLanes;
-  const bool bursts = s.k * s.b_step > kFromMemory;
-  const size_t streams = bursts ? 6 : 4;
+  const auto streams = static_cast<size_t>(axpy_streams(s.from_memory));
   if (s.k < 2 * streams) return rest(s);
-  const size_t stream_rows = s.k / (2 * streams) * 2 - 1, cols = s.cols / kWidth * kWidth;
+  const size_t stream_rows = (s.k / streams - 1) | 1, cols = s.cols / kWidth * kWidth;
   Strip left = s;
   left.k -= streams * stream_rows;
-  rest(left);
+  if (left.k != 0) {
+    rest(left);
+  } else if (!s.accumulate) {
+    std::memset(s.c, 0, s.cols * sizeof(typename Ops::Acc));
+  }
   Strip most = s;
   most.cols = cols;
   most.a = static_cast<const typename Ops::A*>(s.a) + left.k;
   most.b = static_cast<const std::byte*>(s.b) + left.k * s.b_step;
-  if (bursts) {
+  if (s.from_memory) {
     add_rows<Ops, 3>(most, stream_rows, 2, kBurst / Ops::kColumn);
   } else {
     add_rows<Ops, 4>(most, stream_rows, 1, cols);

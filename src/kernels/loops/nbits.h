@@ -89,7 +89,7 @@ struct NBitsGroups {
   const size_t stride;
 };
 
-// A by int8 with scales, as quantize_rows() makes it. The sums of a block are int32. Ops:
+// A by int8 with scales, as quantize_row() makes it. The sums of a block are int32. Ops:
 //   load(const std::byte*)  four elements of A, in each lane
 //   multiply_add(sum, a, codes)
 template <typename Ops, size_t MR, size_t NP>

@@ -190,7 +190,7 @@ describe.skipIf(!hasThreads)('threads', () => {
     const processors =
       (globalThis.navigator as { hardwareConcurrency?: number } | undefined)?.hardwareConcurrency ??
       2;
-    expect(wg.info.threads).toBe(Math.min(processors, 8));
+    expect(wg.info.threads).toBe(Math.min(processors > 4 ? processors - 1 : processors, 16));
     expect(wg.info.why).toMatch(
       /threads: (as many as processors|one, since there is only one processor)/,
     );

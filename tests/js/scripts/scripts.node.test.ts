@@ -84,7 +84,9 @@ describe('clean', () => {
 
   beforeEach(async () => {
     const names = await namesInCache();
-    expect(names).toEqual(expect.arrayContaining(['emscripten-3.1.69-1', 'fxdiv-b408327', 'apt']));
+    expect(names).toEqual(
+      expect.arrayContaining(['emscripten-3.1.69-1', 'xnnpack-4ea82e5', 'apt']),
+    );
     fetched = [...names, 'xnnpack-4ea82e5.partial'];
     clone = await newFolder();
     cache = await newFolder();
