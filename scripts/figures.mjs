@@ -1,13 +1,14 @@
 // Writes the tables of figures in README.md from docs/bench/runs.json, one column per processor.
 //   npm run figures    writes them; `npm run lint` checks that they are as written
-//   npm run figures -- --add DATE-MACHINE.json   first adds what a bench wrote, by the file's name
-// Each processor shows its newest run, and each table stands between two comments.
+//   npm run figures -- --add FILE.json   first adds what a bench wrote. The file's name begins with
+//     DATE-MACHINE; the run itself tells its engine, its threads and its kind
+// Each processor shows its newest run of Node on one thread, and each table stands between two
+// comments.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { fail, root } from './run.mjs';
+import { file as data, libraryOf, nameOf, readRuns } from '../docs/.vitepress/data/bench.mjs';
+import { fail, main, root } from './run.mjs';
 
-const data = join(root, 'docs', 'bench', 'runs.json');
-const readRuns = () => JSON.parse(readFileSync(data, 'utf8'));
 const readme = join(root, 'README.md');
 
 /** The forms of wgemm: the same threads and the default build. */
@@ -21,13 +22,6 @@ const cases = [
   { name: 'float32 1x4096x4096', title: 'B packed once', inMs: true },
   { name: 'uint8 x int8 1x4096x4096', title: 'B packed once', inMs: true },
 ];
-
-const libraries = {
-  ORT: 'ONNX Runtime Web',
-  'ORT, constant B': 'ONNX Runtime Web',
-  'onnxruntime-web': 'ONNX Runtime Web',
-};
-const libraryOf = (name) => libraries[name] ?? name;
 
 /** The runs of a kind (`''` or `-start`), the newest of each processor, the newest first. */
 function runsOf(kind) {
@@ -119,23 +113,34 @@ export function lintFigures() {
     );
 }
 
+/** A row of a random run, with what the pages need. */
+const shortened = ({ name, kind, arrays, peer, ratio }) => ({
+  name,
+  kind,
+  arrays,
+  peer,
+  ratio: Number(ratio.toFixed(3)),
+});
+
 /** Adds a run to the data, one line per run. */
 function add(file) {
-  const name = basename(file, '.json');
-  if (!/^\d{4}-\d\d-\d\d-[a-z]+\d+(-start)?$/.test(name))
-    fail(
-      `figures: --add is ${file}; its name must be DATE-MACHINE.json or DATE-MACHINE-start.json`,
-    );
+  const [machine] = /^\d{4}-\d\d-\d\d-[a-z]+\d+(?=[-.])/.exec(basename(file)) ?? [];
+  if (!machine)
+    fail(`figures: --add is ${file}; its name must begin with DATE-MACHINE: 2026-11-24-zen4.json`);
   const run = JSON.parse(readFileSync(resolve(process.env.INIT_CWD ?? '', file), 'utf8'));
+  const name = nameOf(machine, run);
+  if (name.endsWith('-random')) run.rows = run.rows.map(shortened);
   const runs = Object.entries({ ...readRuns(), [name]: run }).sort();
   const lines = runs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
   writeFileSync(data, `{\n${lines.join(',\n')}\n}\n`);
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [, , option, file] = process.argv;
-  if (option !== undefined && (option !== '--add' || !file))
-    fail(`figures: ${option} is not known; it takes --add FILE`);
-  if (file) add(file);
-  writeFileSync(readme, written(readFileSync(readme, 'utf8')));
+  await main(() => {
+    const [, , option, file] = process.argv;
+    if (option !== undefined && (option !== '--add' || !file))
+      fail(`figures: ${option} is not known; it takes --add FILE`);
+    if (file) add(file);
+    writeFileSync(readme, written(readFileSync(readme, 'utf8')));
+  });
 }

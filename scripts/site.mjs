@@ -33,13 +33,11 @@ function readArguments() {
 
 /** Draws the sweep of every run that has one, for light and for dark pages. */
 async function drawPictures() {
-  const { hasSweep, listRuns, resultsOf } = await import('../docs/.vitepress/data/bench.mjs');
+  const { listSweeps } = await import('../docs/.vitepress/data/bench.mjs');
   const { draw } = await import('../tests/bench/picture.mjs');
   const folder = join(out, 'pictures');
   mkdirSync(folder, { recursive: true });
-  for (const { id } of listRuns()) {
-    const results = resultsOf(id);
-    if (!hasSweep(results)) continue;
+  for (const { id, results } of listSweeps()) {
     for (const theme of ['light', 'dark'])
       writeFileSync(join(folder, `${id}-${theme}.svg`), draw(results, { theme }));
   }

@@ -15,7 +15,7 @@ import {
   peakOf,
   splatsOf,
 } from './arm-models.mjs';
-import { buildPrograms, fileOf } from './program.mjs';
+import { buildPrograms, fileOf } from './build-programs.mjs';
 
 const builds = ['relaxed', 'simd128'];
 const size = { n: 1024, k: 1024 };

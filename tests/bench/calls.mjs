@@ -7,10 +7,10 @@ import { randomArray } from './data.mjs';
 import { duration } from './print.mjs';
 import { bestAndMedian, timeOf } from './turns.mjs';
 
-export async function countCalls() {
+export async function countCalls({ threads }) {
   const total = 1_000_000;
   const batch = 10_000;
-  using wg = await createGemm();
+  using wg = await createGemm({ threads });
   const matrix = (seed) => ({ shape: [16, 16], data: randomArray('float32', 256, seed) });
   const { run } = gemmOn(
     wg,

@@ -346,3 +346,16 @@ export const cliffs = [
 ].flatMap((each) =>
   ['M', 'N', 'K'].map((axis) => ({ ...each, axis, name: `cliff ${each.label} ${axis}` })),
 );
+
+/**
+ * The cases whose names contain the text. Cliffs take minutes, so a text that does not name them
+ * chooses none.
+ */
+export function choose(filter) {
+  const contain = (list) => list.filter(({ name }) => name.includes(filter));
+  return {
+    cases: contain(cases),
+    sweeps: contain(sweeps),
+    cliffs: filter.includes('cliff') ? contain(cliffs) : [],
+  };
+}

@@ -19,7 +19,6 @@ import {
 import { dequantized, nbitsData, nbitsModel, toleranceOfLevel4 } from './nbits.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
-import { twoAtOnce } from './two-at-once.mjs';
 
 /**
  * ONNX Runtime Web's own kernels: Gemm for floating point, MatMul alone for integers, none for
@@ -35,12 +34,19 @@ const ortOperator = {
   uint64: 'MatMul',
 };
 
+/**
+ * Whether the loops in registers are a limit here. Firefox 153 compiles them to half of the speed
+ * of kernels.
+ */
+export const hasLimits = !globalThis.navigator?.userAgent.includes('Firefox');
+const hasProcesses = typeof process === 'object'; // a page has none
+const isBoundHere = (bound) =>
+  bound === 'two at once' ? hasProcesses : hasLimits || !bound.endsWith('limit');
+
 /** The peers of a case that does not name its own. */
 const allPeers = ['ORT', 'ORT, constant B', 'tfjs', 'numpy-ts'];
 
-export const peerVersions = { tfjs: tfjsVersion, 'numpy-ts': np.__version__ };
-
-/** Starts wgemm and the peers, on `threads` threads if they have threads. */
+/** Starts wgemm and the peers, on `threads` threads if they have threads here. */
 export async function startAll({ threads }) {
   const instances = new Map();
   /** An instance of wgemm with these options of createGemm. */
@@ -51,8 +57,21 @@ export async function startAll({ threads }) {
   };
   const wg = await instance();
   const ort = await loadOrt({ threads });
-  await startTfjs();
-  return { wg, instance, ort, threads, dispose: () => instances.forEach((each) => each.dispose()) };
+  const threadsOfTfjs = await startTfjs({ threads });
+  return {
+    wg,
+    instance,
+    ort,
+    threads,
+    versions: {
+      wgemm: wg.info.version,
+      'onnxruntime-web': ort.version,
+      tfjs: tfjsVersion,
+      'numpy-ts': np.__version__,
+    },
+    withoutThreads: threadsOfTfjs < threads ? ['tfjs', 'numpy-ts'] : ['numpy-ts'],
+    dispose: () => instances.forEach((each) => each.dispose()),
+  };
 }
 
 /**
@@ -83,7 +102,7 @@ export async function contestantsOf(problem, library) {
     contestants.push(contestant);
   }
   contestants.push(...(await peersOf(problem, data, library)));
-  for (const bound of bounds)
+  for (const bound of bounds.filter(isBoundHere))
     contestants.push(await boundOf(bound, problem, library, contestants[0]));
   return contestants;
 }
@@ -422,7 +441,7 @@ async function boundOf(bound, problem, { wg }, own) {
   if (bound === 'micro-kernel') return microKernelOf(wg.info.build, own.plan(), problem);
   if (bound === 'memory') return bandwidthOf(wg.info.build, problem);
   if (bound === 'scalar limit') return scalarLimitOf(wg.info.build);
-  if (bound === 'two at once') return twoAtOnce(problem);
+  if (bound === 'two at once') return (await import('./two-at-once.mjs')).twoAtOnce(problem);
   return limitOf(wg.info.build, problem.dtype ?? stepOf(own.plan()));
 }
 

@@ -1,22 +1,20 @@
 // Races elements of 16 bits with float32, outside of products: in operators of models, and in
 // tensor() and toNested(). Both sides take turns, in one process.
-//   node tests/bench/half.mjs [--only Add,Cast]
-import { parseArgs } from 'node:util';
+//   node tests/bench/half.mjs [--only Add,Cast] [--threads 1]
 import { createGemm, tensor, toNested } from 'wgemm';
 import { loadModel } from 'wgemm/onnx';
 import { encodeGraph } from '../peers/onnx-model.mjs';
 import { randomFrom } from '../conformance/qgemm.mjs';
+import { main } from '../../scripts/run.mjs';
+import { readOptions } from './options.mjs';
 import { race } from './turns.mjs';
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } });
 const shape = [512, 1024];
 const count = shape[0] * shape[1];
 const random = randomFrom(7);
 const numbers = Float32Array.from({ length: count }, () => 2 * random() - 1);
-const wg = await createGemm({ threads: 1 });
-
 /** A model of one operator, on a type. */
-async function operator(op, dtype, inputs, attributes = {}, result = dtype) {
+async function operator(wg, op, dtype, inputs, attributes = {}, result = dtype) {
   const names = inputs.map((_, i) => `x${i}`);
   const tensorOf = (name, shape) => ({ name, dtype, shape });
   const model = await loadModel(
@@ -38,12 +36,12 @@ async function operator(op, dtype, inputs, attributes = {}, result = dtype) {
 
 const row = [shape[1]];
 const cases = {
-  Add: (dtype) => operator('Add', dtype, [shape, shape]),
-  Relu: (dtype) => operator('Relu', dtype, [shape]),
-  Sigmoid: (dtype) => operator('Sigmoid', dtype, [shape]),
-  Softmax: (dtype) => operator('Softmax', dtype, [shape]),
-  LayerNormalization: (dtype) => operator('LayerNormalization', dtype, [shape, row, row]),
-  Cast: (dtype) => operator('Cast', dtype, [shape], { to: 6 }, 'int32'),
+  Add: (dtype, wg) => operator(wg, 'Add', dtype, [shape, shape]),
+  Relu: (dtype, wg) => operator(wg, 'Relu', dtype, [shape]),
+  Sigmoid: (dtype, wg) => operator(wg, 'Sigmoid', dtype, [shape]),
+  Softmax: (dtype, wg) => operator(wg, 'Softmax', dtype, [shape]),
+  LayerNormalization: (dtype, wg) => operator(wg, 'LayerNormalization', dtype, [shape, row, row]),
+  Cast: (dtype, wg) => operator(wg, 'Cast', dtype, [shape], { to: 6 }, 'int32'),
   'tensor()': (dtype) => () => tensor({ data: Float64Array.from(numbers), shape }, { dtype }),
   'toNested()': (dtype) => {
     const y = tensor({ data: numbers, shape }, { dtype });
@@ -51,19 +49,24 @@ const cases = {
   },
 };
 
-for (const name of values.only?.split(',') ?? Object.keys(cases)) {
-  const dtypes = ['float32', 'float16', 'bfloat16'];
-  const calls = await Promise.all(dtypes.map(async (dtype) => await cases[name](dtype)));
-  const timed = await race(
-    calls.map((call) => ({
-      run: async (times) => {
-        for (let i = 0; i < times; ++i) await call();
-      },
-    })),
-    { raceMs: 1000 },
-  );
-  const best = timed.map(({ best }) => best);
-  const ratios = best.slice(1).map((time, i) => `${dtypes[i + 1]} ${(time / best[0]).toFixed(2)}`);
-  console.log(`${name.padEnd(20)} float32 ${best[0].toFixed(3)} ms, times: ${ratios.join(', ')}`);
-}
-wg.dispose();
+await main(async () => {
+  const { only, threads } = readOptions({ only: { type: 'string' } });
+  using wg = await createGemm({ threads });
+  for (const name of only?.split(',') ?? Object.keys(cases)) {
+    const dtypes = ['float32', 'float16', 'bfloat16'];
+    const calls = await Promise.all(dtypes.map(async (dtype) => await cases[name](dtype, wg)));
+    const timed = await race(
+      calls.map((call) => ({
+        run: async (times) => {
+          for (let i = 0; i < times; ++i) await call();
+        },
+      })),
+      { raceMs: 1000 },
+    );
+    const best = timed.map(({ best }) => best);
+    const ratios = best
+      .slice(1)
+      .map((time, i) => `${dtypes[i + 1]} ${(time / best[0]).toFixed(2)}`);
+    console.log(`${name.padEnd(20)} float32 ${best[0].toFixed(3)} ms, times: ${ratios.join(', ')}`);
+  }
+});

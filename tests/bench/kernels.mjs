@@ -6,7 +6,8 @@ import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
 import { fail, root } from '../../scripts/run.mjs';
 import { engineNames as browsers, openIn, titleOf, versionOf } from '../browser/engines.mjs';
 import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
-import { buildPrograms, loadProgram } from './program.mjs';
+import { buildPrograms } from './build-programs.mjs';
+import { loadProgram } from './program.mjs';
 import { raceKernels } from './race.mjs';
 
 // The first that the engine accepts, as createGemm chooses if the engine fuses multiply-adds.

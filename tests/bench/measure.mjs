@@ -50,7 +50,7 @@ function checkEqual(own, other, tolerance, who) {
 // The share of a physical limit that reaches a goal.
 const mostOfLimit = 0.95;
 
-/** Whether a goal of cases.mjs is reached. */
+/** Whether a goal of cases.mjs is reached; undefined if the engine lacks one of its contestants. */
 export function judge(goal, { name, kernel = '', contestants }) {
   const { of, than, atMost, limit, withDot } = goal;
   const entrants = contestants
@@ -64,6 +64,7 @@ export function judge(goal, { name, kernel = '', contestants }) {
     );
   };
   const [one, other, bound] = [find(of), find(than), limit && find(limit)];
+  if (!one || !other) return undefined;
   const hasDot = /_dot_(un)?signed/.test(kernel);
   const atLeast = hasDot ? (withDot ?? goal.atLeast) : goal.atLeast;
   const ratio = atLeast ? one.rate / other.rate : other.rate / one.rate;

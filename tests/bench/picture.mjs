@@ -1,5 +1,6 @@
 // Draws the sweep by ECharts, as SVG: GOP/s over size, one line per library, the limit dashed.
 import * as echarts from 'echarts';
+import { threadsText } from './print.mjs';
 
 const [width, height] = [980, 500];
 const [top, bottom] = [134, 62];
@@ -61,13 +62,14 @@ const limits = {
  * @returns the SVG's text
  */
 export function draw(
-  { date, processor, node, threads, versions, cases },
+  { date, processor, engine, threads, withoutThreads = [], versions, cases },
   { theme = 'light' } = {},
 ) {
   const ink = themes[theme];
   const inColor = (each) => ({ ...each, color: ink[each.color] });
   const rate = ({ operations, best }) => operations / best / 1e6;
-  const measured = cases.find(({ name }) => name === 'sweep limit').contestants;
+  const measured = cases.find(({ name }) => name === 'sweep limit')?.contestants ?? [];
+  const exceptions = withoutThreads.length > 0 ? `, but ${withoutThreads.join(' and ')} one` : '';
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
   const parts = panels.map((panel, i) => {
     const shown = cases.filter(({ name }) => name.startsWith(`sweep ${panel.type} `));
@@ -110,13 +112,13 @@ export function draw(
       {
         text: 'Speed of a product of two square matrices, in GOP/s',
         subtext: [
-          `${date.slice(0, 10)}, ${processor}, Node ${node}, ` +
-            `${threads === 1 ? 'one thread' : `${threads} threads, but tfjs and numpy-ts one`}; ` +
-            'best of many',
+          `${date.slice(0, 10)}, ${processor}, ${engine.name} ${engine.version}, ` +
+            `${threadsText(threads)}${exceptions}; best of many`,
           `ONNX Runtime Web ${versions['onnxruntime-web']} with constant weights, tfjs ` +
             `${versions.tfjs}, numpy-ts ${versions['numpy-ts']}`,
-          'dashed: multiply and add in registers alone, on one core; hollow: odd sizes, such ' +
-            'as 127 × 129 × 131',
+          (measured.length > 0
+            ? 'dashed: multiply and add in registers alone, on one core; '
+            : '') + 'hollow: odd sizes, such as 127 × 129 × 131',
         ].join('\n'),
         left: 20,
         top: 14,

@@ -4,6 +4,9 @@ import { cases, sizeOf } from './cases.mjs';
 const nameWidth = Math.max(...cases.map(({ name }) => name.length)) + 2;
 const libraryWidth = 30;
 
+/** Such as 'one thread', or '2 threads'. */
+export const threadsText = (threads) => (threads === 1 ? 'one thread' : `${threads} threads`);
+
 export function duration(ms) {
   return ms < 0.1 ? `${(ms * 1000).toFixed(2)} us` : `${ms.toFixed(2)} ms`;
 }
@@ -58,6 +61,17 @@ export function printLimits({ contestants }) {
     `\nlimit of one core, in registers: ` +
       `${contestants.map((each) => `${each.name} ${speed(each)}`).join('; ')} GOP/s`,
   );
+}
+
+/** @param goals of one cliff, judged */
+export function printCliff(goals, { targets, isFirst }) {
+  if (isFirst) console.log('\ncliffs: the worst size of each, and all that miss');
+  for (const { name, of, than, ratio, reached } of goals) {
+    console.log(
+      `${name.padEnd(32)} ${`${of} next to ${than}`.padEnd(28)} ` +
+        `${ratio.toFixed(3)}${reached || !targets ? '' : '   MISSED'}`,
+    );
+  }
 }
 
 /**

@@ -1,18 +1,13 @@
-// Loads the program wgemm_bench_kernels of the build 'relaxed' or 'simd128': the micro-kernels
-// alone (kernels.cc), and the limit (limit.cc).
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { buildPreset } from '../../scripts/build.mjs';
-import { root } from '../../scripts/run.mjs';
-import { setUp } from '../../scripts/setup.mjs';
+// Loads the program wgemm_bench_kernels of the build 'relaxed' or 'simd128', in Node, in Bun or in
+// a page: the micro-kernels alone (kernels.cc), and the limit (limit.cc).
 import { start } from './race.mjs';
 
-export const fileOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
+const addressOf = (build, ending) =>
+  new URL(`../../build/wasm-${build}/wgemm_bench_kernels.${ending}`, import.meta.url);
 
-export async function buildPrograms(builds) {
-  await setUp('wasm');
-  for (const build of builds) await buildPreset(`wasm-${build}`, 'wgemm_bench_kernels');
+async function bytesAt(address) {
+  if (address.protocol !== 'file:') return (await fetch(address)).arrayBuffer();
+  return (await import('node:fs/promises')).readFile(address);
 }
 
 /**
@@ -20,9 +15,9 @@ export async function buildPrograms(builds) {
  * build.
  */
 export async function loadProgram(build) {
-  const bytes = await readFile(`${fileOf(build)}.wasm`);
+  const bytes = await bytesAt(addressOf(build, 'wasm'));
   if (!WebAssembly.validate(bytes)) return undefined;
-  const { default: factory } = await import(pathToFileURL(`${fileOf(build)}.mjs`).href);
+  const { default: factory } = await import(addressOf(build, 'mjs').href);
   return { factory, compiled: await WebAssembly.compile(bytes) };
 }
 

@@ -1,4 +1,5 @@
 // Times the micro-kernels of the table next to each other, in Node or in a page.
+import { pause } from './turns.mjs';
 
 // Large products run the kernels on blocks of many rows, whose B fits a usual L2 cache. A skinny
 // GEMM takes longer to read B from memory than to multiply. All sizes except M are multiples of
@@ -118,6 +119,3 @@ async function race(module, entrants) {
     };
   });
 }
-
-/** Lets the engine run its own tasks. */
-const pause = () => new Promise((resolve) => setTimeout(resolve));

@@ -38,9 +38,9 @@ export function printComparison(old, now) {
     .filter(({ who }) => before.has(who))
     .map((each) => ({ ...each, ratio: each.best / before.get(each.who) }));
   console.log(`\nTime of each next to the run of ${old.date}:`);
-  for (const what of ['processor', 'node', 'threads']) {
-    if (old[what] !== now[what])
-      console.log(`  it had another ${what}: ${old[what]}, now ${now[what]}`);
+  for (const what of ['processor', 'engine', 'threads']) {
+    const [was, is] = [old, now].map((run) => textOf(run[what]));
+    if (was !== is) console.log(`  it had another ${what}: ${was}, now ${is}`);
   }
   const own = changes
     .filter(({ kind }) => kind === 'own')
@@ -59,6 +59,8 @@ export function printComparison(old, now) {
     );
   }
 }
+
+const textOf = (fact) => (fact?.name ? `${fact.name} ${fact.version}` : String(fact));
 
 function percent(ratio) {
   const change = (ratio - 1) * 100;

@@ -3,11 +3,13 @@
 //   npm run bench:tfjs -- --filter "wasm 12" --targets
 //     --filter TEXT   only rows whose name contains the text: "cpu", "fused", "training"
 //     --targets       judges the ratios, and fails if one misses its target
-import { parseArgs } from 'node:util';
+//     --threads 2     wgemm on two threads; tfjs itself has one in Node
 import { fail, main } from '../../scripts/run.mjs';
 import { install } from 'wgemm/tfjs';
 import { bundleTfjs } from '../peers/tfjs-bundle.mjs';
 import { randomArray } from './data.mjs';
+import { readOptions } from './options.mjs';
+import { threadsText } from './print.mjs';
 import { bestAndMedian, race } from './turns.mjs';
 
 /** The goals: how many times as fast a group must be with wgemm, in each of its rows. */
@@ -99,7 +101,10 @@ const nameOf = ({ batch, m, k, n, transposeA, transposeB, isFresh, activation })
 const productsOf = ({ batch = 1, m, k, n }) => batch * m * k * n;
 
 await main(async () => {
-  const { filter, targets } = readArguments();
+  const { filter, targets, threads } = readOptions({
+    filter: { type: 'string', default: '' },
+    targets: { type: 'boolean', default: false },
+  });
   const { tf, layers } = await bundleTfjs();
   const rows = [];
   const judge = (name, [without, withWgemm], { atLeast }, unit = 'us') => {
@@ -113,10 +118,13 @@ await main(async () => {
     );
   };
   const asked = (name) => name.includes(filter);
-  console.log(`\n${'tfjs, without wgemm and with it'.padEnd(44)}`);
+  console.log(
+    `\ntfjs on one thread, without wgemm and with it` +
+      (threads > 1 ? ` on ${threadsText(threads)}` : ''),
+  );
   for (const backendName of ['wasm', 'cpu']) {
     await tf.setBackend(backendName);
-    const kernels = await kernelsOf(tf, backendName);
+    const kernels = await kernelsOf(tf, backendName, threads);
     const sweep = async (problem, goal) => {
       const name = `${backendName} ${nameOf(problem)}`;
       // The loops of `cpu` take seconds for more.
@@ -146,7 +154,7 @@ await main(async () => {
     const name = `wasm training 784-${units.join('-')}-10, 5 epochs`;
     if (!asked(name)) continue;
     await tf.setBackend('wasm');
-    judge(name, await raceTraining(tf, layers, units), training, 'ms');
+    judge(name, await raceTraining(tf, layers, units, threads), training, 'ms');
   }
   const worst = [...rows].sort((a, b) => a.ratio / a.atLeast - b.ratio / b.atLeast)[0];
   if (!worst) fail(`bench: no row contains "${filter}"; there are wasm 256x256x256, cpu, training`);
@@ -156,24 +164,12 @@ await main(async () => {
   if (targets && missed.length > 0) process.exitCode = 1;
 });
 
-function readArguments() {
-  const options = {
-    filter: { type: 'string', default: '' },
-    targets: { type: 'boolean', default: false },
-  };
-  try {
-    return parseArgs({ options }).values;
-  } catch ({ message }) {
-    fail(`bench: ${message}`);
-  }
-}
-
 /** The kernels without and with wgemm: functions that register them. */
-async function kernelsOf(tf, backendName) {
+async function kernelsOf(tf, backendName, threads) {
   const names = ['BatchMatMul', '_FusedMatMul'];
   const registered = () => names.map((name) => tf.getKernel(name, backendName));
   const before = registered();
-  const remove = await install(tf);
+  const remove = await install(tf, { threads });
   const after = registered();
   const register = (kernels) => () => {
     for (const kernel of kernels) {
@@ -228,7 +224,7 @@ function contestantsOf(tf, { withoutWgemm, withWgemm }, problem) {
 }
 
 /** Trains a dense network on random digits, from the same weights each time. */
-async function raceTraining(tf, layers, units) {
+async function raceTraining(tf, layers, units, threads) {
   const samples = 2048;
   const x = tf.tensor(randomArray('float32', samples * 784, 3), [samples, 784]);
   const labels = new Float32Array(samples * 10);
@@ -257,7 +253,7 @@ async function raceTraining(tf, layers, units) {
   const samplesOf = [[], []];
   for (let round = 0; round < 4; ++round) {
     const without = await fit();
-    const remove = await install(tf);
+    const remove = await install(tf, { threads });
     const withWgemm = await fit();
     remove();
     if (round === 0) continue; // engines compile

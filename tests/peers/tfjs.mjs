@@ -1,14 +1,31 @@
-// tfjs with its WebAssembly backend on one thread. It has only float32.
+// tfjs with its WebAssembly backend. It has only float32.
 import * as tf from '@tensorflow/tfjs-core';
-import { setThreadsCount } from '@tensorflow/tfjs-backend-wasm';
+import { getThreadsCount, setThreadsCount, setWasmPaths } from '@tensorflow/tfjs-backend-wasm';
 
 export const version = tf.version_core;
 
-/** Starts the backend. Call it first. */
-export async function startTfjs() {
-  setThreadsCount(1);
+/**
+ * Starts the backend. Call it first.
+ *
+ * @returns how many threads it has: one, except in an isolated page
+ */
+export async function startTfjs({ threads = 1 } = {}) {
+  const isPage = typeof process === 'undefined';
+  // In a page the server has its .wasm here. In Node it finds it by itself.
+  if (isPage) setWasmPaths('/tfjs/');
+  // It takes half as many threads as there are processors, at the most.
+  if (isPage)
+    Object.defineProperty(navigator, 'hardwareConcurrency', {
+      value: 2 * threads,
+      configurable: true,
+    });
+  // On one thread, the build without threads is the usual one.
+  if (threads === 1) tf.env().set('WASM_HAS_MULTITHREAD_SUPPORT', false);
+  setThreadsCount(threads);
   await tf.setBackend('wasm');
   await tf.ready();
+  if (isPage) delete navigator.hardwareConcurrency; // as the browser has it
+  return getThreadsCount();
 }
 
 /**

@@ -1,0 +1,182 @@
+/** The options of the bench, the file of a run, and the pages that are made of such files. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'wgemm-bench-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function run(...args: string[]): { status: number | null; stderr: string; stdout: string } {
+  return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', timeout: 50_000 });
+}
+
+describe('the bench refuses', () => {
+  const wrongThreads = (value: string) =>
+    `--threads is ${value}; it must be a whole number from 1 to 64`;
+  const engines = 'there are node, bun, chromium, firefox, webkit';
+
+  it.each([
+    [['--threads', '0'], wrongThreads('0')],
+    [['--threads', '65'], wrongThreads('65')],
+    [['--random', '--threads', 'two'], wrongThreads('two')],
+    [['--engine', 'opera'], `there is no engine 'opera'; ${engines}`],
+    [['--random', '--engine', 'node,bun'], `there is no engine 'node,bun'; ${engines}`],
+    [['--build', 'relaxed'], '--build is for --kernels: say that too'],
+    [['--count', '3'], '--count and --seed are for --random: say that too'],
+    [
+      ['--kernels', '--threads', '2'],
+      '--kernels and --arm take no --threads: a kernel is the work of one thread',
+    ],
+    [['--calls', '--engine', 'bun'], '--calls takes no --engine: it runs in Node'],
+  ])('%j', (args, message) => {
+    const { status, stderr } = run('tests/bench/bench.mjs', ...args);
+    expect(stderr).toBe(`wgemm: bench: ${message}\n`);
+    expect(status).toBe(1);
+  });
+
+  it.each(['half', 'onnx', 'out-of-core', 'tfjs'])('wrong threads in %s.mjs', (name) => {
+    const { status, stderr } = run(`tests/bench/${name}.mjs`, '--threads', '-1');
+    expect(stderr).toMatch(/^wgemm: bench: .*--threads/);
+    expect(status).toBe(1);
+  });
+});
+
+describe('the file of a run', () => {
+  interface Row {
+    name: string;
+    kind: string;
+    arrays: boolean;
+    ratio: number;
+  }
+
+  it.each([1, 2])('on %i threads', { timeout: 60_000 }, (threads) => {
+    const json = join(folder, `${threads}.json`);
+    const args = ['--random', '--count', '1', '--json', json];
+    const { status, stdout, stderr } = run(
+      ...['tests/bench/bench.mjs', ...args, '--threads', String(threads)],
+    );
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const { rows, ...about } = JSON.parse(readFileSync(json, 'utf8')) as { rows: Row[] };
+    expect(about).toMatchObject({
+      engine: { name: 'Node', version: process.versions.node },
+      threads,
+      seed: 1,
+      versions: { wgemm: expect.any(String) as string, tfjs: expect.any(String) as string },
+    });
+    expect('withoutThreads' in about).toBe(threads > 1);
+    expect(stdout.includes('on one thread here: tfjs, numpy-ts\n')).toBe(threads > 1);
+    expect(rows.map(({ arrays }) => arrays)).toEqual([false, true]);
+    for (const { name, kind, ratio } of rows) {
+      expect(name.startsWith(`${kind} `)).toBe(true);
+      expect(ratio).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('the pages of the bench', () => {
+  interface Page {
+    page: string;
+    title: string;
+    median?: { ratio: string; cases: number; run: string };
+    runs: { id: string; facts: object; chart?: object; random?: object; sweep: boolean }[];
+  }
+  interface Overview {
+    columns: string[];
+    rows: { engine: string; cells: (Page | null)[] }[];
+    starts: { id: string }[];
+  }
+  interface Data {
+    nameOf: (machine: string, run: object) => string;
+    loadPages: (runs: object) => Page[];
+    loadOverview: (runs: object) => Overview;
+  }
+  const data = async () =>
+    (await import(
+      new URL('../../../docs/.vitepress/data/bench.mjs', import.meta.url).href
+    )) as Data;
+
+  const about = (name: string, threads: number, date = '2026-11-28') => ({
+    date: `${date}T00:00:00.000Z`,
+    processor: 'AMD EPYC',
+    engine: { name, version: '1.2' },
+    threads,
+    versions: { wgemm: '0.1.0' },
+    ...(threads > 1 && { withoutThreads: ['tfjs'] }),
+  });
+  const contestant = (name: string, kind: string, best: number) => ({
+    name,
+    kind,
+    operations: 2,
+    best,
+    median: best,
+  });
+  const cases = (ratio: number) => ({
+    cases: [
+      {
+        ...{ name: 'float32 1x1x1', m: 1, n: 1, k: 1 },
+        contestants: [contestant('wgemm', 'own', 1), contestant('ORT', 'peer', ratio)],
+      },
+    ],
+  });
+  const rows = { seed: 1, rows: [{ kind: 'float32', arrays: false, ratio: 0.5 }] };
+  const machine = '2026-11-28-zen5';
+  const runs = {
+    '2026-11-25-zen4': { ...about('Node', 1, '2026-11-25'), ...cases(3) },
+    [machine]: { ...about('Node', 1), ...cases(2) },
+    [`${machine}-firefox-2`]: { ...about('Firefox', 2), ...cases(4) },
+    [`${machine}-firefox-2-random`]: { ...about('Firefox', 2), ...rows },
+    [`${machine}-bun-1-random`]: { ...about('Bun', 1), ...rows },
+    [`${machine}-start`]: { ...about('', 1), engine: undefined, rows: [] },
+  };
+
+  it('names each run by its engine, its threads and its kind', async () => {
+    const { nameOf } = await data();
+    expect(Object.values(runs).map((each) => nameOf(machine, each))).toEqual([
+      machine,
+      ...Object.keys(runs).slice(1),
+    ]);
+  });
+
+  it('has a page for each engine and number of threads that has a run', async () => {
+    const pages = (await data()).loadPages(runs);
+    expect(pages.map(({ page, title }) => [page, title])).toEqual([
+      ['node-1', 'Node, one thread'],
+      ['bun-1', 'Bun, one thread'],
+      ['firefox-2', 'Firefox, 2 threads'],
+    ]);
+    const [node, bun, firefox] = pages;
+    expect(node!.runs.map(({ id }) => id)).toEqual([machine, '2026-11-25-zen4']);
+    expect(node!.median).toEqual({ ratio: '2.00×', cases: 1, run: '2026-11-28, zen5' });
+    expect(bun!.median).toBeUndefined();
+    expect(bun!.runs[0]).toMatchObject({ sweep: false, random: { seed: 1 } });
+    expect(firefox!.runs).toHaveLength(1);
+    expect(firefox!.runs[0]!.facts).toMatchObject({
+      Engine: 'Firefox 1.2, 2 threads',
+      'One thread': 'tfjs',
+    });
+    expect(firefox!.runs[0]!.random).toMatchObject({
+      places: [
+        { groups: [{ kind: 'float32', shapes: 1, slower: 1 }, { kind: 'all' }] },
+        { groups: [] },
+      ],
+    });
+  });
+
+  it('links them from the overview, which also has the times of the start', async () => {
+    const { columns, rows, starts } = (await data()).loadOverview(runs);
+    expect(columns).toEqual(['one thread', '2 threads']);
+    expect(rows.map(({ engine, cells }) => [engine, cells.map((cell) => cell?.page)])).toEqual([
+      ['Node', ['node-1', undefined]],
+      ['Bun', ['bun-1', undefined]],
+      ['Firefox', [undefined, 'firefox-2']],
+    ]);
+    expect(starts.map(({ id }) => id)).toEqual([`${machine}-start`]);
+  });
+});
