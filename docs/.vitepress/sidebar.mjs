@@ -2,6 +2,7 @@
 // not exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { loadPages } from './data/bench.mjs';
 
 const docs = join(import.meta.dirname, '..');
 
@@ -129,7 +130,10 @@ const design = [
 const benchmarks = [
   {
     text: 'Benchmarks',
-    items: [{ text: 'Runs', link: '/benchmarks/' }],
+    items: [
+      { text: 'Overview', link: '/benchmarks/' },
+      ...loadPages().map(({ page, title }) => ({ text: title, link: `/benchmarks/${page}` })),
+    ],
   },
 ];
 

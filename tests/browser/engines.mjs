@@ -137,10 +137,15 @@ export const programOf = (engine) =>
  * @param timeout seconds
  * @param environment variables for the browser, besides those that it needs
  * @param flags arguments of the program, besides those that it needs
+ * @param onProgress called with each text that the page posts to /progress
  */
-export async function openIn(engine, url, { timeout = 60, environment = {}, flags = [] } = {}) {
+export async function openIn(
+  engine,
+  url,
+  { timeout = 60, environment = {}, flags = [], onProgress = () => {} } = {},
+) {
   const { title, arguments: argumentsOf, prepare, capabilities } = engines[engine];
-  const page = pageAt(url);
+  const page = Object.assign(pageAt(url), { onProgress });
   const session = new Session();
   let driver;
   try {
@@ -181,7 +186,7 @@ export async function openIn(engine, url, { timeout = 60, environment = {}, flag
       throw error;
     }
   } finally {
-    page.onResult = () => {};
+    page.onResult = page.onProgress = () => {};
     await driver?.end();
     await session.end();
   }

@@ -52,7 +52,13 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
     return file.startsWith(folder) ? await readFile(file).catch(() => undefined) : undefined;
   }
 
-  const page = { progress: '', requested: [], missing: [], onResult: () => {} };
+  const page = {
+    progress: '',
+    requested: [],
+    missing: [],
+    onProgress: () => {},
+    onResult: () => {},
+  };
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       console.error(`browser: ${request.method} ${request.url}: ${error.stack}`);
@@ -67,7 +73,7 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
     if (request.method === 'POST') {
       const text = await textOf(request);
       response.writeHead(204, headersOf(path)).end();
-      if (path === '/progress') page.progress = text;
+      if (path === '/progress') page.onProgress((page.progress = text));
       else if (path === '/result') page.onResult(JSON.parse(text));
       return;
     }
@@ -101,13 +107,18 @@ export async function startServer({ folders = {}, files = {}, headers = {}, port
 }
 
 /**
- * What a page told a server of this process. The caller sets `onResult`, and reads `progress`,
- * `requested` ({ path, at }, in ms since 1970) and `missing` (paths).
+ * What a page told a server of this process. The caller sets `onResult` and `onProgress`, and reads
+ * `progress`, `requested` ({ path, at }, in ms since 1970) and `missing` (paths).
  */
 export function pageAt(url) {
   const page = servers.get(new URL(url).origin);
   if (!page) throw new Error(`no server of this process serves ${url}`);
-  return Object.assign(page, { progress: '', missing: [], onResult: () => {} });
+  return Object.assign(page, {
+    progress: '',
+    missing: [],
+    onProgress: () => {},
+    onResult: () => {},
+  });
 }
 
 async function textOf(request) {

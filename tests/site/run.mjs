@@ -221,7 +221,7 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
           isDark: document.documentElement.classList.contains('dark'),
           background: getComputedStyle(document.body).backgroundColor,
         }));
-      await page.goto(urlOf('benchmarks/index.html'), { waitUntil: 'load' });
+      await page.goto(urlOf('benchmarks/node-1.html'), { waitUntil: 'load' });
       await look(page);
       const before = await state();
       await page.$eval('.VPNav .VPSwitchAppearance', (button) => button.click());
@@ -249,7 +249,7 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
     await test('every run of the bench', async () => {
       const tab = await open(phone);
       const { page } = tab;
-      await page.goto(urlOf('benchmarks/index.html'), { waitUntil: 'load' });
+      await page.goto(urlOf('benchmarks/node-1.html'), { waitUntil: 'load' });
       await look(page);
       const runs = await page.$$eval('select option', (options) =>
         options.map(({ value }) => value),

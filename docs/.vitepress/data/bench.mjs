@@ -1,18 +1,55 @@
-// Reads docs/bench/runs.json, and prepares its runs for the pages:
-//   NAME        by `npm run bench -- --json`: cases, and the sweep
-//   NAME-start  by `npm run bench:start -- --json`: start-up times
+// Reads docs/bench/runs.json, and prepares its runs for the pages. A name is DATE-MACHINE, then
+// -ENGINE-THREADS unless the run is of Node on one thread, and then its kind:
+//   nothing   by `npm run bench -- --json`: cases, and the sweep
+//   -random   by `npm run bench -- --random --json`: random shapes
+//   -start    by `npm run bench:start -- --json`: start-up times, of several engines
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { threadsText } from '../../../tests/bench/print.mjs';
+import { groupsOf } from '../../../tests/bench/random-rows.mjs';
 
-const file = join(import.meta.dirname, '..', '..', 'bench', 'runs.json');
-const readRuns = () => JSON.parse(readFileSync(file, 'utf8'));
+export const file = join(import.meta.dirname, '..', '..', 'bench', 'runs.json');
+export const readRuns = () => JSON.parse(readFileSync(file, 'utf8'));
+
+/** Engines have this order on the pages. */
+const engines = ['Node', 'Bun', 'Chromium', 'Firefox', 'WebKitGTK'];
+const usualPage = 'node-1';
+
+const pageOf = ({ engine, threads }) => `${engine.name.toLowerCase()}-${threads}`;
+
+/** The name of a run in the data. @param machine DATE-MACHINE */
+export function nameOf(machine, run) {
+  if (!run.engine) return `${machine}-start`;
+  const page = pageOf(run);
+  return `${machine}${page === usualPage ? '' : `-${page}`}${run.rows ? '-random' : ''}`;
+}
+
+/** '2026-11-24-zen4-firefox-2' -> '2026-11-24, zen4' */
+const titleOf = (name) => name.replace(/^(\d{4}-\d\d-\d\d)-(\w+).*$/, '$1, $2');
+
+/** The runs of a page or of all, the newest first: { id, title, results?, random? }. */
+function runsOf(runs, page) {
+  const named = Object.keys(runs).filter((name) => runs[name].engine);
+  return [...new Set(named.map((name) => name.replace(/-random$/, '')))]
+    .map((id) => ({
+      id,
+      title: titleOf(id),
+      results: runs[id],
+      random: runs[`${id}-random`],
+    }))
+    .map((each) => ({ ...each, about: each.results ?? each.random }))
+    .filter(({ about }) => !page || pageOf(about) === page)
+    .sort((a, b) => b.about.date.localeCompare(a.about.date));
+}
+
+const engineText = ({ engine }) => `${engine.name} ${engine.version}`;
 
 const libraries = {
   ORT: 'ONNX Runtime Web',
   'ORT, constant B': 'ONNX Runtime Web',
   'onnxruntime-web': 'ONNX Runtime Web',
 };
-const libraryOf = (name) => libraries[name] ?? name;
+export const libraryOf = (name) => libraries[name] ?? name;
 
 /** Forms of wgemm that are compared with a peer: the same types and threads, the default build. */
 const usual = ['wgemm', 'wgemm, B packed'];
@@ -105,12 +142,123 @@ function barsOf(cases) {
   };
 }
 
-function startOf({ date, processor, versions, rows }) {
+const versionsText = (versions = {}) =>
+  Object.entries(versions)
+    .map(([name, version]) => `${libraryOf(name)} ${version}`)
+    .join(', ');
+
+/** Facts of every kind of run, by their names. */
+const factsOf = ({ processor, date, engine, threads, withoutThreads, versions }) => ({
+  Machine: processor,
+  Date: date.slice(0, 10),
+  ...(engine && { Engine: `${engineText({ engine })}, ${threadsText(threads)}` }),
+  ...(withoutThreads && { 'One thread': withoutThreads.join(', ') }),
+  Versions: versionsText(versions),
+});
+
+const hasSweep = (results) => results?.cases.some(({ name }) => name.startsWith('sweep ')) ?? false;
+
+/** The runs that have a sweep: { id, results }. */
+export const listSweeps = () => runsOf(readRuns()).filter(({ results }) => hasSweep(results));
+
+const casesOf = (results) =>
+  results.cases
+    .filter(({ name }) => !/^(sweep|cliff) /.test(name))
+    .filter(({ m }) => m !== undefined)
+    .map(caseOf);
+
+function randomOf({ rows, seed }) {
+  const groups = groupsOf(rows).map(({ kind, arrays, shapes, worst, median, slower }) => ({
+    kind: kind.replace(' x ', '\u00a0× '), // breaks only after the sign
+    arrays,
+    shapes,
+    worst: ratioText(worst),
+    median: ratioText(median),
+    slower,
+  }));
   return {
-    date: date.slice(0, 10),
-    processor,
-    versions: versionsText(versions),
-    rows: rows.map(({ where, library, best, median, ratio, brotli }) => ({
+    seed,
+    places: [
+      { title: 'in the memory of each library', groups: groups.filter(({ arrays }) => !arrays) },
+      { title: 'on plain arrays', groups: groups.filter(({ arrays }) => arrays) },
+    ],
+  };
+}
+
+function runOf({ id, title, about, results, random }) {
+  const cases = results && casesOf(results);
+  return {
+    id,
+    title,
+    facts: factsOf(about),
+    ...(cases && { cases }),
+    ...(cases?.some(({ best }) => best) && { chart: barsOf(cases) }),
+    sweep: hasSweep(results),
+    ...(random && { random: randomOf(random) }),
+  };
+}
+
+/**
+ * A page for each engine and number of threads that has a run: { page, title, engine, threads,
+ * runs }, the newest run first.
+ */
+export function loadPages(all = readRuns()) {
+  const pages = [...new Set(runsOf(all).map(({ about }) => pageOf(about)))].map((page) => {
+    const runs = runsOf(all, page);
+    const { engine, threads } = runs[0].about;
+    return {
+      page,
+      title: `${engine.name}, ${threadsText(threads)}`,
+      engine: engine.name,
+      threads,
+      runs: runs.map(runOf),
+      median: medianOf(runs),
+    };
+  });
+  const rank = ({ engine }) => engines.indexOf(engine);
+  return pages.sort((a, b) => rank(a) - rank(b) || a.threads - b.threads);
+}
+
+/** The median of the ratios of the newest run with cases: { ratio, cases, run }, or undefined. */
+function medianOf(runs) {
+  const newest = runs.find(({ results }) => results && casesOf(results).some(({ best }) => best));
+  if (!newest) return undefined;
+  const ratios = casesOf(newest.results).flatMap(({ best }) => best ?? []);
+  const middle = ratios.sort((a, b) => a - b)[ratios.length >> 1];
+  return { ratio: ratioText(middle), cases: ratios.length, run: newest.title };
+}
+
+/** The overview: a cell for each engine and number of threads, and all start-up times. */
+export function loadOverview(all = readRuns()) {
+  const pages = loadPages(all).map(({ page, title, engine, threads, median }) => ({
+    page,
+    title,
+    engine,
+    threads,
+    median,
+  }));
+  const threads = [...new Set(pages.map((each) => each.threads))].sort((a, b) => a - b);
+  return {
+    columns: threads.map(threadsText),
+    rows: [...new Set(pages.map(({ engine }) => engine))].map((engine) => ({
+      engine,
+      cells: threads.map(
+        (count) => pages.find((each) => each.engine === engine && each.threads === count) ?? null,
+      ),
+    })),
+    starts: Object.entries(all)
+      .filter(([name]) => name.endsWith('-start'))
+      .map(([name, run]) => startOf(name, run))
+      .sort((a, b) => b.id.localeCompare(a.id)),
+  };
+}
+
+function startOf(name, run) {
+  return {
+    id: name,
+    title: titleOf(name),
+    facts: factsOf(run),
+    rows: run.rows.map(({ where, library, best, median, ratio, brotli }) => ({
       where,
       library: libraryOf(library),
       best: timeText(best),
@@ -119,61 +267,6 @@ function startOf({ date, processor, versions, rows }) {
       size: brotli ? sizeText(brotli) : '',
     })),
   };
-}
-
-const versionsText = (versions = {}) =>
-  Object.entries(versions)
-    .map(([name, version]) => `${libraryOf(name)} ${version}`)
-    .join(', ');
-
-/** The results of a run, and its start-up times; each undefined if the run has none. */
-export const resultsOf = (id) => readRuns()[id];
-const startTimesOf = (id) => readRuns()[`${id}-start`];
-
-/** Every run, the newest first: { id, title }. */
-export function listRuns() {
-  return Object.keys(readRuns())
-    .map((name) => name.replace(/-start$/, ''))
-    .filter((id, i, all) => all.indexOf(id) === i)
-    .map((id) => {
-      const { date } = resultsOf(id) ?? startTimesOf(id);
-      // '2026-11-24-zen4' -> '2026-11-24, zen4'
-      return { id, date, title: id.replace(/^(\d{4}-\d\d-\d\d)-/, '$1, ') };
-    })
-    .sort((a, b) => b.date.localeCompare(a.date));
-}
-
-export const hasSweep = (results) =>
-  results?.cases.some(({ name }) => name === 'sweep limit') ?? false;
-
-/** What the pages show of every run, the newest first. */
-export function loadRuns() {
-  return listRuns().map(({ id, title }) => {
-    const results = resultsOf(id);
-    const times = startTimesOf(id);
-    const start = times && startOf(times);
-    if (!results) {
-      const { date, processor, versions } = start;
-      return { id, title, date, processor, versions, start };
-    }
-    const cases = results.cases
-      .filter(({ name }) => !/^(sweep|cliff) /.test(name))
-      .filter(({ m }) => m !== undefined)
-      .map(caseOf);
-    return {
-      id,
-      title,
-      date: results.date.slice(0, 10),
-      processor: results.processor,
-      node: results.node,
-      threads: results.threads === 1 ? 'one thread' : `${results.threads} threads`,
-      versions: versionsText(results.versions),
-      cases,
-      ...(cases.some(({ best }) => best) && { chart: barsOf(cases) }),
-      sweep: hasSweep(results),
-      start,
-    };
-  });
 }
 
 // --- the table of the home page ------------------------------------------------------------------
@@ -192,18 +285,19 @@ const columns = [
   { library: 'numpy-ts', names: ['numpy-ts'] },
 ];
 
-/** The newest run that has all cases of the table; undefined if none has. */
+/** The newest run of Node that has all cases of the table; undefined if none has. */
 export function loadHome() {
-  for (const { id } of listRuns()) {
-    const results = resultsOf(id);
+  const all = readRuns();
+  for (const { id, results } of runsOf(all, usualPage)) {
     const found = onHome.map((name) => results?.cases.find((each) => each.name === name));
     if (!found.every(Boolean)) continue;
-    const times = startTimesOf(id);
+    const times = all[`${id}-start`];
     return {
       id,
+      page: usualPage,
       date: results.date.slice(0, 10),
       processor: results.processor,
-      node: results.node,
+      engine: engineText(results),
       libraries: columns.map(({ library }) => library),
       rows: found.map((each) => ({
         ...partsOf(each),

@@ -1,4 +1,4 @@
 import { defineLoader } from 'vitepress';
 import { loadHome } from './bench.mjs';
 
-export default defineLoader({ watch: ['../../bench/runs.json'], load: loadHome });
+export default defineLoader({ watch: ['../../bench/runs.json'], load: () => loadHome() });

@@ -1,4 +1,5 @@
 import DefaultTheme from 'vitepress/theme-without-fonts';
+import BenchOverview from './components/BenchOverview.vue';
 import BenchRun from './components/BenchRun.vue';
 import HomeSpeed from './components/HomeSpeed.vue';
 import LabFilter from './components/LabFilter.vue';
@@ -7,6 +8,7 @@ import './custom.css';
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) {
+    app.component('BenchOverview', BenchOverview);
     app.component('BenchRun', BenchRun);
     app.component('HomeSpeed', HomeSpeed);
     app.component('LabFilter', LabFilter);

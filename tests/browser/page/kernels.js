@@ -1,21 +1,17 @@
 // Times the kernels here, in the first of the builds that this engine accepts, and posts the times
 // to the server.
+import { loadProgram } from '/bench/program.mjs';
 import { raceKernels } from '/bench/race.mjs';
 import { told } from './perform.js';
 
 async function race() {
   const settings = new URLSearchParams(location.search);
   for (const build of settings.get('builds').split(',')) {
-    const path = `/build/wasm-${build}/wgemm_bench_kernels`;
-    const bytes = await (await fetch(`${path}.wasm`)).arrayBuffer();
-    if (!WebAssembly.validate(bytes)) continue;
-    const { default: factory } = await import(`${path}.mjs`);
-    const compiled = await WebAssembly.compile(bytes);
+    const program = await loadProgram(build);
+    if (!program) continue;
     const onProduct = (name) => fetch('/progress', { method: 'POST', body: name });
-    return {
-      build,
-      ...(await raceKernels({ factory, compiled, filter: settings.get('filter'), onProduct })),
-    };
+    const filter = settings.get('filter');
+    return { build, ...(await raceKernels({ ...program, filter, onProduct })) };
   }
   return {}; // it accepts none of them
 }

@@ -1,0 +1,11 @@
+// A page for each engine and number of threads that has a run.
+import { loadPages } from '../.vitepress/data/bench.mjs';
+
+export default {
+  watch: ['../bench/runs.json'],
+  paths: () =>
+    loadPages().map(({ page, title, runs }) => ({
+      params: { page, runs },
+      content: `# ${title}\n\n[All engines](./index.md)\n\n<BenchRun />\n`,
+    })),
+};
