@@ -172,7 +172,8 @@ export async function loadCore(
     const memory = sharedMemory(wanted, options.memoryLimit);
     const module = await start(`${build}-mt`, options, () => memory);
     const endThreads = await together(module, wanted, assets, onDeath);
-    const whyThreads = threads === 'auto' ? 'as many as processors, up to 16, and one less above 4' : 'as asked';
+    const whyThreads =
+      threads === 'auto' ? 'as many as processors, up to 16, and one less above 4' : 'as asked';
     return {
       module,
       threads: wanted,
