@@ -39,8 +39,9 @@ bool can_start([[maybe_unused]] int threads) {
   constexpr size_t kBytesPerThread = size_t{144} << 10;
   // volatile: compilers remove an allocation that nothing uses.
   void* volatile memory = std::malloc(static_cast<size_t>(threads) * kBytesPerThread);
+  const bool has_memory = memory != nullptr;
   std::free(memory);
-  return memory != nullptr;
+  return has_memory;
 #else
   return true;
 #endif

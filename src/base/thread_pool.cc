@@ -100,14 +100,12 @@ void join_thread(uintptr_t handle) {
 using ThreadResult = void*;
 #endif
 
-// A range is one atomic number.
-uint64_t number_of(TaskRange range) { return std::bit_cast<uint64_t>(range); }
-
 TaskRange take(std::atomic<uint64_t>* range, uint32_t wanted, uint32_t line, bool from_back) {
   for (uint64_t seen = range->load();;) {
     auto left = std::bit_cast<TaskRange>(seen);
     const TaskRange run = take_run(&left, wanted, line, from_back);
-    if (run.begin == run.end || range->compare_exchange_weak(seen, number_of(left))) return run;
+    if (run.begin == run.end || range->compare_exchange_weak(seen, std::bit_cast<uint64_t>(left)))
+      return run;
   }
 }
 
@@ -195,7 +193,7 @@ void ThreadPool::run(const JobThreads& threads, std::span<const Phase> phases, v
       return static_cast<uint32_t>((tasks * thread + places_ - 1) / places_);
     };
     for (uint32_t i = 0; i < places_; ++i)
-      threads_[i].ranges[p] = number_of({first_of(i), first_of(i + 1)});
+      threads_[i].ranges[p] = std::bit_cast<uint64_t>(TaskRange{first_of(i), first_of(i + 1)});
   }
   state_ = (state_ / kJob + 1) * kJob + places_;
   uint32_t wakes = threads.after_gap;

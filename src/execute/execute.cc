@@ -115,10 +115,10 @@ void run_product(void* argument, size_t thread, size_t first, size_t count) {
 // Rows of a task that adds sums; for GEMV, columns. Its sums begin at a whole vector.
 constexpr int64_t kSumRows = 4, kSumColumns = 1024;
 
-// The rows or columns from task `first` on.
-Interval sums_of_tasks(size_t first, size_t count, int64_t size, int64_t total) {
-  const int64_t begin = static_cast<int64_t>(first) * size;
-  return {begin, std::min(begin + static_cast<int64_t>(count) * size, total)};
+// Y, cut into these tasks.
+Cut cut_of_sums(const Problem& p) {
+  const int64_t size = p.m == 1 ? kSumColumns : kSumRows, total = p.m == 1 ? p.n : p.m;
+  return {size, (total + size - 1) / size, total};
 }
 
 // Adds whole vectors: the sums of a part are padded to whole vectors.
@@ -142,11 +142,10 @@ void run_sums(void* argument, size_t thread, size_t first, size_t count) {
   const auto& job = *static_cast<const Job*>(argument);
   Problem p = job.problem;
   Task task{{0, 1}, {0, 1}, {0, p.m}, {0, p.n}};
-  if (p.m == 1) {
-    task.cols = sums_of_tasks(first, count, kSumColumns, p.n);
-  } else {
-    task.rows = sums_of_tasks(first, count, kSumRows, p.m);
-  }
+  const Cut cut = cut_of_sums(p);
+  Interval& block = p.m == 1 ? task.cols : task.rows;
+  block.begin = static_cast<int64_t>(first) * cut.size;
+  block.end = std::min(block.begin + static_cast<int64_t>(count) * cut.size, cut.total);
   const bool is_carried = p.carry.sums != nullptr;
   std::byte* const sums = is_carried ? p.carry.sums : job.sums(0);
   const DType type = accumulator_type(p.compute);
@@ -183,11 +182,8 @@ void execute(Context& context, const Problem& problem, const Plan& plan, std::by
   if (kHasThreads && plan.units != 0) phases[count++] = {run_packing, plan.units, SIZE_MAX};
   phases[count] = {run_product, static_cast<size_t>(plan.tasks()), static_cast<size_t>(plan.line)};
   phases[count++].waits = plan.units == 0;
-  if (plan.adds_parts) {
-    const int64_t size = problem.m == 1 ? kSumColumns : kSumRows,
-                  total = problem.m == 1 ? problem.n : problem.m;
-    phases[count++] = {run_sums, static_cast<size_t>((total + size - 1) / size), SIZE_MAX};
-  }
+  if (plan.adds_parts)
+    phases[count++] = {run_sums, static_cast<size_t>(cut_of_sums(problem).count), SIZE_MAX};
   Threads::run(context, plan.job_threads(), {phases, count}, &job);
 }
 

@@ -110,7 +110,7 @@ class Executor {
     for (int i = 0; i < kQuantizationParams; ++i) at_.params.at[i] += axis.params[i] * steps;
   }
 
-  // Accumulators of a block; null if there is no product.
+  // The accumulators of a block. `data` is null if there is no product.
   struct Sums {
     std::byte* data;
     int64_t stride;    // elements from row to row

@@ -161,6 +161,7 @@ void choose_partition(const Problem& problem, int threads, int64_t tasks, Plan* 
   if (plan->kernel == nullptr) target = 1;
   const auto divide_by = [&](int64_t count) { target = (target + count - 1) / count; };
   divide_by(plan->parts.count);
+  // Each run of axpy breaks streams, so a thread has four.
   if (plan->kernel != nullptr && plan->kernel->axpy)
     target = (target + kTasksPerThread / 4 - 1) / (kTasksPerThread / 4);
   // First products that share nothing, then rows and columns, last products that share B.

@@ -79,23 +79,15 @@ async function inPage(engine, settings, onResult) {
 
 /** Path -> the file of the bundle. wgemm and ONNX Runtime Web start workers of their own files. */
 async function bundlePage() {
-  const { build } = await import('esbuild');
+  const { bundleForPage } = await import('../browser/bundle.mjs');
   const outside = {
     wgemm: '/dist/index.js',
     'onnxruntime-web': '/ort/ort.wasm.min.mjs',
     './perform.js': '/page/perform.js', // a part of other pages, too
   };
-  const { outputFiles } = await build({
+  const outputFiles = await bundleForPage({
     entryPoints: { bench: join(page, 'bench.js') },
     outdir: root,
-    write: false,
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    target: 'es2022',
-    platform: 'browser',
-    external: ['node:*'], // imported only in branches for Node
-    logLevel: 'warning',
     plugins: [
       {
         name: 'outside',

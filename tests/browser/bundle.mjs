@@ -28,20 +28,28 @@ export const allTests = {
   },
 };
 
-/** Path at which a file is served -> the file of the bundle. /suite/suite.js is its entry. */
-export async function bundleTests() {
+/** Bundles entry points for a page. Returns the files of the bundle. */
+export async function bundleForPage(options) {
   const { outputFiles } = await build({
-    entryPoints: { suite: join(page, 'suite.js') },
-    outdir: join(root, 'build', 'browser'),
     write: false,
     bundle: true,
     splitting: true,
     format: 'esm',
     target: 'es2022',
     platform: 'browser',
-    define: { 'import.meta.resolve': 'resolveInPackage' },
     external: ['node:*'], // imported only in branches for Node
     logLevel: 'warning',
+    ...options,
+  });
+  return outputFiles;
+}
+
+/** Path at which a file is served -> the file of the bundle. /suite/suite.js is its entry. */
+export async function bundleTests() {
+  const outputFiles = await bundleForPage({
+    entryPoints: { suite: join(page, 'suite.js') },
+    outdir: join(root, 'build', 'browser'),
+    define: { 'import.meta.resolve': 'resolveInPackage' },
     plugins: [
       allTests,
       {
