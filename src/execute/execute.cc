@@ -26,9 +26,9 @@ Task task_at(const Plan& plan, size_t index, size_t count) {
   int64_t left = static_cast<int64_t>(index) / plan.parts.count,
           pieces = static_cast<int64_t>(count);
   const auto next = [&](const Cut& cut) {
+    if (cut.count == 1) return Interval{0, cut.total};
     const int64_t begin = left % cut.count * cut.size;
     left /= cut.count;
-    if (cut.count == 1) return Interval{0, cut.total};
     return Interval{begin, std::min(begin + cut.size * std::exchange(pieces, 1), cut.total)};
   };
   Task task;
@@ -121,20 +121,16 @@ Cut cut_of_sums(const Problem& p) {
   return {size, (total + size - 1) / size, total};
 }
 
-// Adds whole vectors: the sums of a part are padded to whole vectors.
-template <typename Add>
-void add_vectors(const std::byte* from, std::byte* to, size_t bytes, Add add) {
-#pragma clang loop unroll(disable)
-  for (size_t i = 0; i < bytes; i += sizeof(v128_t))
-    wasm_v128_store(to + i, add(wasm_v128_load(to + i), wasm_v128_load(from + i)));
+v128_t add(DType type, v128_t x, v128_t y) {
+  if (type == DType::kFloat32) return wasm_f32x4_add(x, y);
+  if (type == DType::kFloat64) return wasm_f64x2_add(x, y);
+  return dtype_bytes(type) == 4 ? wasm_i32x4_add(x, y) : wasm_i64x2_add(x, y);
 }
 
+// Adds whole vectors: the sums of a part are padded to whole vectors.
 void add_sums(DType type, const std::byte* from, std::byte* to, size_t bytes) {
-  const auto add = [&](auto of_vectors) { add_vectors(from, to, bytes, of_vectors); };
-  if (type == DType::kFloat32) return add([](v128_t x, v128_t y) { return wasm_f32x4_add(x, y); });
-  if (type == DType::kFloat64) return add([](v128_t x, v128_t y) { return wasm_f64x2_add(x, y); });
-  if (dtype_bytes(type) == 4) return add([](v128_t x, v128_t y) { return wasm_i32x4_add(x, y); });
-  add([](v128_t x, v128_t y) { return wasm_i64x2_add(x, y); });
+  for (size_t i = 0; i < bytes; i += sizeof(v128_t))
+    wasm_v128_store(to + i, add(type, wasm_v128_load(to + i), wasm_v128_load(from + i)));
 }
 
 // Adds the sums of parts in ascending order, and computes Y from them.

@@ -49,17 +49,7 @@ class Executor {
   // Products that share B are inside the jc loop, so that a block of B is packed once for all of
   // them.
   void run(const Task& task) {
-    for_each_product(p_.batch_of_b(), task.outer, [&] {
-      ready_pc_ = ready_jc_ = -1;
-      for (int64_t jc = task.cols.begin; jc < task.cols.end; jc += plan_.nc) {
-        const int64_t nc = std::min(plan_.nc, task.cols.end - jc);
-        zero_points_.begin_columns(at_.params, at_.b, jc, nc);
-        for_each_product(p_.batch_sharing_b(), task.inner, [&] {
-          for (int64_t ic = task.rows.begin; ic < task.rows.end; ic += plan_.mc)
-            macro_kernel(ic, std::min(plan_.mc, task.rows.end - ic), jc, nc);
-        });
-      }
-    });
+    for_each_product(p_.batch_of_b(), task.outer, [&] { run_columns(task); });
   }
 
   // Packs units of shared_b_: kUnitColumns of a block of K.
@@ -83,11 +73,31 @@ class Executor {
     ParamOffsets params;
   };
 
+  // These are not inlined, so that the module has them once.
+  [[gnu::noinline]] void run_columns(const Task& task) {
+    ready_pc_ = ready_jc_ = -1;
+    for (int64_t jc = task.cols.begin; jc < task.cols.end; jc += plan_.nc) {
+      const int64_t nc = std::min(plan_.nc, task.cols.end - jc);
+      zero_points_.begin_columns(at_.params, at_.b, jc, nc);
+      for_each_product(p_.batch_sharing_b(), task.inner, [&] { run_rows(task, jc, nc); });
+    }
+  }
+  [[gnu::noinline]] void run_rows(const Task& task, int64_t jc, int64_t nc) {
+    for (int64_t ic = task.rows.begin; ic < task.rows.end; ic += plan_.mc)
+      macro_kernel(ic, std::min(plan_.mc, task.rows.end - ic), jc, nc);
+  }
+
   // Calls `work` for each product in `range`, with at_ set to its matrices. Products are numbered
   // along the last axis first.
   template <typename Work>
-  void for_each_product(std::span<const BatchAxis> axes, Interval range, const Work& work) {
+  [[gnu::always_inline]] void for_each_product(std::span<const BatchAxis> axes, Interval range,
+                                               const Work& work) {
     if (axes.empty()) return work();
+    for_each_of_batch(axes, range, work);
+  }
+  template <typename Work>
+  [[gnu::noinline]] void for_each_of_batch(std::span<const BatchAxis> axes, Interval range,
+                                           const Work& work) {
     const std::span<const BatchAxis> rest = axes.subspan(1);
     const int64_t step = products_of(rest);
     int64_t i = range.begin / step;
@@ -183,7 +193,7 @@ class Executor {
   }
 
   // Where a block of shared_b_ begins. It has blocks of KC steps, each with the panels of all N.
-  std::byte* shared_block(int64_t pc, int64_t kc, int64_t jc) const {
+  [[gnu::noinline]] std::byte* shared_block(int64_t pc, int64_t kc, int64_t jc) const {
     const PanelLayout& layout = plan_.kernel->b;
     const int64_t blocks = pc / plan_.kc, panels = jc / layout.width;
     const NBits& nbits = p_.b.nbits_format();
@@ -283,7 +293,7 @@ class Executor {
   }
 
   // Where the kernel reads B: unpacked, from b_panels_, or from packed weights.
-  void set_b(Strip* strip, int64_t pc, int64_t kc, int64_t jc, int64_t nc) {
+  [[gnu::noinline]] void set_b(Strip* strip, int64_t pc, int64_t kc, int64_t jc, int64_t nc) {
     const Kernel& kernel = *plan_.kernel;
     if (strip->unpacked) {
       const ConstBlock b = at_.b.plain.block(pc, jc, kc, nc);

@@ -6,7 +6,9 @@
 
 namespace wgemm {
 
-void prefetch(const std::byte* matrix, int64_t rows, size_t stride, size_t row_bytes) {
+// Not inlined, so that the module has it once.
+[[gnu::noinline]] void prefetch(const std::byte* matrix, int64_t rows, size_t stride,
+                                size_t row_bytes) {
   // One stream reaches only half of the memory bandwidth.
   constexpr int64_t kStreams = 8;
   constexpr size_t kLine = 64;

@@ -43,16 +43,17 @@ class ZeroPointCorrection {
                    : nullptr) {}
 
   // Computes columns() for the columns from `col` on, of the product at `at` with this B.
-  void begin_columns(const ParamOffsets& at, const BSource& b, int64_t col, int64_t cols) {
+  [[gnu::always_inline]] void begin_columns(const ParamOffsets& at, const BSource& b, int64_t col,
+                                            int64_t cols) {
     if (plan_.columns_bytes != 0) compute_columns(at, b, col, cols);
   }
   // Clears the sums of `rows` rows from `row` on.
-  void begin_rows(const ParamOffsets& at, int64_t row, int64_t rows) {
+  [[gnu::always_inline]] void begin_rows(const ParamOffsets& at, int64_t row, int64_t rows) {
     if (row_sums_ != nullptr) clear_row_sums(rows);
     if (row_x_ != nullptr) read_row_x(at, row, rows);
   }
   // Completes the sums of rows, after the last block of K.
-  void end_rows(int64_t rows) {
+  [[gnu::always_inline]] void end_rows(int64_t rows) {
     if (has_row_x_ && row_sums_ != nullptr) subtract_from_sums(row_x_, rows, problem_.k, row_sums_);
   }
   // Packing subtracts this from elements of A: -u, or za.
@@ -64,7 +65,7 @@ class ZeroPointCorrection {
   // before.
   void add_packed_b(const std::byte* b_panels, int64_t cols, int64_t depth, bool first);
   // Clears the column corrections that add_packed_b() adds to, if K is 0.
-  void clear_columns(int64_t cols) {
+  [[gnu::always_inline]] void clear_columns(int64_t cols) {
     if (sums_b_ && columns_.a_correction != nullptr) add_packed_b(nullptr, cols, 0, true);
   }
   // Subtracts the terms of this block of K from sums that are carried on to further K. The column

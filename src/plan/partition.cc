@@ -141,8 +141,11 @@ int64_t steps_of_part(const Problem& problem, Determinism determinism) {
 
 void choose_partition(const Problem& problem, int threads, int64_t tasks, Plan* plan) {
   const double work = work_of(problem);
-  int64_t target = tasks;
-  if (tasks == 0) {
+  int64_t target = std::max<int64_t>(tasks, 1);
+  if (tasks != 0) {
+    plan->threads = tasks == 1 ? 1 : threads;
+    plan->wakes = plan->wakes_after_gap = threads - 1;
+  } else if (kHasThreads) {
     plan->threads = static_cast<int>(std::clamp<double>(work / kJoinWork, 1, threads));
     plan->wakes = static_cast<int>(std::min<double>(work / kWakeWork, plan->threads - 1));
     // GEMV waits for memory, and 64 bits take longer.
@@ -154,9 +157,6 @@ void choose_partition(const Problem& problem, int threads, int64_t tasks, Plan* 
                  : static_cast<int64_t>(std::min(
                        static_cast<double>(plan->threads * per_thread),
                        work / (plan->pack_a || plan->pack_b ? kPackingTaskWork : kTaskWork)));
-  } else {
-    plan->threads = tasks == 1 ? 1 : threads;
-    plan->wakes = plan->wakes_after_gap = threads - 1;
   }
   if (plan->kernel == nullptr) target = 1;
   const auto divide_by = [&](int64_t count) { target = (target + count - 1) / count; };

@@ -68,7 +68,7 @@ struct Plan {
             static_cast<uint32_t>(wakes_after_gap)};
   }
   // Whether each column of a quantized B is packed by itself, without its zero point.
-  bool packs_columns() const {
+  [[gnu::always_inline]] bool packs_columns() const {
     return kernel != nullptr && kernel->compute == DType::kInt8 && kernel->b.width == 1;
   }
   // Whether the accumulators are scratch: neither Y nor sums that are carried.

@@ -65,8 +65,10 @@ struct PrepackedB {
   bool finite = false;  // float16 only: no element is infinite or NaN
   NBits nbits{};
 
-  PanelLayout layout() const { return nbits ? kNBitsLayout : storage_layout(dtype); }
-  size_t panel_stride() const {  // bytes
+  [[gnu::noinline]] PanelLayout layout() const {
+    return nbits ? kNBitsLayout : storage_layout(dtype);
+  }
+  [[gnu::noinline]] size_t panel_stride() const {  // bytes
     return nbits ? static_cast<size_t>(nbits.panel_bytes(k)) : panel_bytes(layout(), k);
   }
 
@@ -88,7 +90,7 @@ struct PrepackedB {
 
   // Where the panels have the element at (row, col). `row` must be a multiple of the layout's kr,
   // or of the block size of MatMulNBits. `col` must be a multiple of the layout's width.
-  const std::byte* block(int64_t row, int64_t col) const {
+  [[gnu::noinline]] const std::byte* block(int64_t row, int64_t col) const {
     const PanelLayout l = layout();
     const int64_t at = nbits ? row / nbits.block_size * nbits.block_bytes()
                              : (l.header + row * l.width) * l.element_bytes;

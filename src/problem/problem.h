@@ -109,7 +109,9 @@ struct BatchAxis {
   int64_t a, b, c, y;
   int64_t params[kQuantizationParams];  // the same of Quantization::params
 
-  bool shares_b() const { return b == 0 && params[kBScale] == 0 && params[kBZeroPoint] == 0; }
+  [[gnu::always_inline]] bool shares_b() const {
+    return b == 0 && params[kBScale] == 0 && params[kBZeroPoint] == 0;
+  }
 };
 
 // Accumulators that successive problems pass on, if out_of_core/ splits one product along K. Each
@@ -158,10 +160,10 @@ struct Problem {
 
   // The axes of `batch` with different B, and those that follow them and share B, its scales and
   // its zero points.
-  std::span<const BatchAxis> batch_of_b() const {
+  [[gnu::always_inline]] std::span<const BatchAxis> batch_of_b() const {
     return batch.first(batch.size() - batch_sharing_b().size());
   }
-  std::span<const BatchAxis> batch_sharing_b() const {
+  [[gnu::always_inline]] std::span<const BatchAxis> batch_sharing_b() const {
     size_t count = 0;
     while (count < batch.size() && batch[batch.size() - count - 1].shares_b()) ++count;
     return batch.last(count);
