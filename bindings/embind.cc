@@ -3,6 +3,7 @@
 // reads it in the same order.
 #include <emscripten/bind.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/quantize.h"
+#include "calls.h"
 #include "ops/tensor_check.h"
 
 // Embind calls this to name a type that was not registered. Here every type is registered, and
@@ -353,6 +355,8 @@ Status perform(double* scalars, Request* request) {
 constexpr Status (*kOperations[])(double* scalars, Request* request) = {
     perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>};
 
+constexpr size_t kOperationCount = sizeof(kOperations) / sizeof(*kOperations);
+
 int compute(int operation, size_t words) {
   const std::span<const double> arguments(argument_block, words);
   if (PlannedCall* cached = call_cache.find(operation, arguments); cached != nullptr) {
@@ -484,6 +488,23 @@ void kernel(int index) {
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 }  // namespace
+
+namespace wgemm::bindings {
+
+Context& instance() { return *::instance; }
+int finish(const Status& result) { return ::finish(result); }
+Status refusal() { return ::refusal(); }
+
+Status plan(Context&, int operation, std::span<const double> words, double* scalars,
+            PlannedCall* planned) {
+  if (static_cast<size_t>(operation) >= kOperationCount || words.size() > kBlockLength)
+    return refusal();
+  std::copy(words.begin(), words.end(), argument_block);
+  Request request{.planned = planned};
+  return kOperations[operation](scalars, &request);
+}
+
+}  // namespace wgemm::bindings
 
 EMSCRIPTEN_BINDINGS(wgemm) {
   using emscripten::function;

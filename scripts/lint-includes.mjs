@@ -17,6 +17,8 @@ const below = {
   plan: ['base', 'problem', 'kernels'],
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
+  nn: ['base', 'problem'],
+  program: ['base', 'nn', 'api'],
   api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],
 };
 

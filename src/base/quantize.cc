@@ -95,18 +95,27 @@ struct Quantizer {
 void add_range(const FloatRows& x, FloatRange* range) {
   v128_t low = wasm_f32x4_splat(range->low), high = wasm_f32x4_splat(range->high),
          magnitude = wasm_f32x4_splat(0);
-  const auto add = [&](v128_t value) {
-    low = wasm_f32x4_pmin(low, value);
-    high = wasm_f32x4_pmax(high, value);
-    magnitude = wasm_u32x4_max(magnitude, wasm_i32x4_shl(value, 1));
+  const auto add = [&](v128_t least, v128_t most, v128_t farthest) {
+    low = wasm_f32x4_pmin(low, least);
+    high = wasm_f32x4_pmax(high, most);
+    magnitude = wasm_u32x4_max(magnitude, farthest);
   };
+  const auto doubled = [](v128_t value) { return wasm_i32x4_shl(value, 1); };
   for_each_group(
       x,
+      // A comparison need not wait for the one before.
       [&](const float* group, size_t) {
-#pragma clang loop unroll(full)
-        for (int v = 0; v < 4; ++v) add(wasm_v128_load(group + 4 * v));
+        const v128_t a = wasm_v128_load(group), b = wasm_v128_load(group + 4),
+                     c = wasm_v128_load(group + 8), d = wasm_v128_load(group + 12);
+        add(wasm_f32x4_pmin(wasm_f32x4_pmin(a, b), wasm_f32x4_pmin(c, d)),
+            wasm_f32x4_pmax(wasm_f32x4_pmax(a, b), wasm_f32x4_pmax(c, d)),
+            wasm_u32x4_max(wasm_u32x4_max(doubled(a), doubled(b)),
+                           wasm_u32x4_max(doubled(c), doubled(d))));
       },
-      [&](const float* one, size_t) { add(wasm_v128_load32_splat(one)); });
+      [&](const float* one, size_t) {
+        const v128_t value = wasm_v128_load32_splat(one);
+        add(value, value, doubled(value));
+      });
   range->low = lane_of(low, false);
   range->high = lane_of(high, true);
   // Twice the bits of infinity; twice the bits of NaN are greater.

@@ -1,0 +1,153 @@
+// Functions of one number. They use no instruction whose result an engine may choose, so that their
+// results have the same bits everywhere.
+#pragma once
+
+#include <wasm_simd128.h>
+
+#include <initializer_list>
+
+namespace wgemm::nn {
+
+// A number in all lanes of a vector in memory. V8 would build a literal vector again in every
+// iteration of a loop.
+template <typename T>
+struct alignas(16) Splat {
+  T lanes[16 / sizeof(T)];
+  constexpr Splat(T value) {  // NOLINT
+    for (T& lane : lanes) lane = value;
+  }
+  operator v128_t() const { return wasm_v128_load(lanes); }  // NOLINT
+};
+
+struct Constants {
+  Splat<float> one, half, sign, minus_2, minus_20, share_end;
+  Splat<float> exp_low, exp_high;  // e^x rounds to 0 below, and to infinity above
+  Splat<float> log2_e, shift, ln2_high, ln2_low;
+  Splat<float> exp_terms[5];               // e^r = 1 + r + r^2 p(r)
+  Splat<float> log_tail[8];                // erfc(a / sqrt(2)) = e^(a p(a))
+  Splat<float> sigmoid_u, sigmoid_u3;      // FastGelu(x) = x sigmoid(u x + u3 x^3)
+  Splat<double> erf_end, one_f64;          // erf(x) rounds to 1 above
+  Splat<double> erf_terms[6], divisor[6];  // erf(x) = x p(x^2) / q(x^2)
+};
+extern const Constants kConstants;
+
+// A polynomial of x. Its terms begin with the highest power.
+template <int kTerms>
+[[gnu::always_inline]] inline v128_t polynomial_f32x4(const Splat<float> (&terms)[kTerms],
+                                                      v128_t x) {
+  v128_t sum = terms[0];
+#pragma clang loop unroll(full)
+  for (int i = 1; i < kTerms; ++i) sum = wasm_f32x4_add(wasm_f32x4_mul(sum, x), terms[i]);
+  return sum;
+}
+template <int kTerms>
+[[gnu::always_inline]] inline v128_t polynomial_f64x2(const Splat<double> (&terms)[kTerms],
+                                                      v128_t x) {
+  v128_t sum = terms[0];
+#pragma clang loop unroll(full)
+  for (int i = 1; i < kTerms; ++i) sum = wasm_f64x2_add(wasm_f64x2_mul(sum, x), terms[i]);
+  return sum;
+}
+
+// Four powers of e, before they are scaled: e^x = (1 + rest) * 2^n.
+struct ExpParts {
+  v128_t rest;  // e^r - 1, for |r| <= ln(2) / 2
+  v128_t n;     // integers in the low 9 bits; the bits above are undefined
+
+  // x must be in [exp_low, exp_high], or NaN: then the rest is NaN.
+  [[gnu::always_inline]] explicit ExpParts(v128_t x) {
+    const Constants& c = kConstants;
+    // The shift is so large that the sum has no bits below 1. It leaves n in the low bits.
+    n = wasm_f32x4_add(wasm_f32x4_mul(x, c.log2_e), c.shift);
+    const v128_t whole = wasm_f32x4_sub(n, c.shift);
+    // After Cody and Waite, the first product is exact, and so is the first difference.
+    v128_t r = wasm_f32x4_sub(x, wasm_f32x4_mul(whole, c.ln2_high));
+    r = wasm_f32x4_sub(r, wasm_f32x4_mul(whole, c.ln2_low));
+    const v128_t p = polynomial_f32x4(c.exp_terms, r);
+    rest = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_mul(p, r), r), r);
+  }
+
+  // 2^m for the low 9 bits of m, in [-126, 127].
+  [[gnu::always_inline]] static v128_t power_of_2(v128_t m) {
+    return wasm_i32x4_add(wasm_i32x4_shl(m, 23), kConstants.one);
+  }
+};
+
+// e^x, within a unit in the last place. Subnormal results are kept, and NaN stays NaN.
+[[gnu::always_inline]] inline v128_t exp_f32x4(v128_t x) {
+  const ExpParts e(wasm_f32x4_pmax(wasm_f32x4_pmin(x, kConstants.exp_high), kConstants.exp_low));
+  // Two factors, since 2^n may be no float32.
+  const v128_t half = wasm_u32x4_shr(e.n, 1);
+  const v128_t first = ExpParts::power_of_2(half);
+  return wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_mul(e.rest, first), first),
+                        ExpParts::power_of_2(wasm_i32x4_sub(e.n, half)));
+}
+
+[[gnu::always_inline]] inline v128_t sigmoid_f32x4(v128_t x) {
+  const v128_t e = exp_f32x4(wasm_v128_or(x, kConstants.sign));  // e^-|x|
+  const v128_t upper = wasm_v128_bitselect(e, kConstants.one, wasm_i32x4_shr(x, 31));
+  return wasm_f32x4_div(upper, wasm_f32x4_add(kConstants.one, e));
+}
+
+[[gnu::always_inline]] inline v128_t tanh_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  // d = 1 - e^(-2 |x|). It keeps its accuracy close to 0.
+  const ExpParts e(wasm_f32x4_pmax(wasm_f32x4_mul(wasm_f32x4_abs(x), c.minus_2), c.minus_20));
+  const v128_t power = ExpParts::power_of_2(e.n);
+  const v128_t d = wasm_f32x4_sub(wasm_f32x4_sub(c.one, power), wasm_f32x4_mul(e.rest, power));
+  const v128_t y = wasm_f32x4_div(d, wasm_f32x4_add(d, c.minus_2));  // with any sign
+  return wasm_v128_bitselect(x, y, c.sign);
+}
+
+// x (1 - share) for a positive x, and x share for a negative one. The share is at most a half.
+[[gnu::always_inline]] inline v128_t gelu_of_share(v128_t x, v128_t share) {
+  // For infinity, the product would be NaN. Above share_end, it is too small for the difference.
+  const v128_t product = wasm_f32x4_mul(wasm_f32x4_pmin(x, kConstants.share_end), share);
+  return wasm_v128_bitselect(product, wasm_f32x4_sub(x, product), wasm_i32x4_shr(x, 31));
+}
+
+// x (1 + erf(x / sqrt(2))) / 2. The share is erfc(a / sqrt(2)) / 2, and 0 above share_end.
+[[gnu::always_inline]] inline v128_t gelu_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t a = wasm_f32x4_abs(x);
+  const v128_t log = wasm_f32x4_mul(polynomial_f32x4(c.log_tail, a), a);
+  const v128_t share = wasm_f32x4_mul(exp_f32x4(log), c.half);
+  return gelu_of_share(x, wasm_v128_andnot(share, wasm_f32x4_gt(a, c.share_end)));
+}
+
+// x sigmoid(2 u) for u = sqrt(2 / pi) (x + 0.044715 x^3). The share is sigmoid(-2 u).
+[[gnu::always_inline]] inline v128_t fast_gelu_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t factor =
+      wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_mul(x, x), c.sigmoid_u3), c.sigmoid_u);
+  const v128_t e = exp_f32x4(wasm_f32x4_mul(wasm_f32x4_abs(x), factor));
+  return gelu_of_share(x, wasm_f32x4_div(e, wasm_f32x4_add(c.one, e)));
+}
+
+// The error function for results of float32.
+[[gnu::always_inline]] inline v128_t erf_f64x2(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t s = wasm_f64x2_mul(x, x);
+  const v128_t quotient = wasm_f64x2_div(wasm_f64x2_mul(x, polynomial_f64x2(c.erf_terms, s)),
+                                         polynomial_f64x2(c.divisor, s));
+  const v128_t one = wasm_v128_or(c.one_f64, wasm_v128_xor(x, wasm_f64x2_abs(x)));  // with x's sign
+  return wasm_v128_bitselect(one, quotient, wasm_f64x2_gt(wasm_f64x2_abs(x), c.erf_end));
+}
+[[gnu::always_inline]] inline v128_t erf_f32x4(v128_t x) {
+  const v128_t low = wasm_f64x2_promote_low_f32x4(x),
+               high = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(x, x, 1, 1));
+  return wasm_i64x2_shuffle(wasm_f32x4_demote_f64x2_zero(erf_f64x2(low)),
+                            wasm_f32x4_demote_f64x2_zero(erf_f64x2(high)), 0, 2);
+}
+
+// e^x in float64, within a unit in the last place.
+double exp_f64(double x);
+
+// Functions of float64, within 2^-46 of their results. Gelu is within 2^-50 times x.
+double sigmoid_f64(double x);
+double tanh_f64(double x);
+double erf_f64(double x);
+double gelu_f64(double x);
+double fast_gelu_f64(double x);
+
+}  // namespace wgemm::nn
