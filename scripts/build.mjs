@@ -17,7 +17,8 @@ import { findEmscripten } from './emscripten.mjs';
 import { fail, main, root, run } from './run.mjs';
 import { setUp } from './setup.mjs';
 
-const wasmNames = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
+const coreNames = ['wgemm-simd128', 'wgemm-relaxed', 'wgemm-simd128-mt', 'wgemm-relaxed-mt'];
+const wasmNames = coreNames.flatMap((name) => [name, `${name}-models`]);
 // Imported once they are set up.
 let esbuild;
 let terser;
@@ -317,7 +318,8 @@ const filesIn = (folder) =>
     : [];
 
 /** Where CMake puts a `.wasm` or its glue. */
-const fileOf = (name) => join(root, 'build', name.replace(/wgemm(.*)\.\w+$/, 'wasm$1'), name);
+const fileOf = (name) =>
+  join(root, 'build', name.replace(/wgemm(.*?)(-models)?\.\w+$/, 'wasm$1'), name);
 
 /**
  * Makes a folder of these `.wasm` and of what `body` adds to them, unless it exists and nothing has
@@ -350,20 +352,24 @@ async function makeFolder(folder, names, body) {
   writeFileSync(stamp, state());
 }
 
-/** Fails unless the builds have the same glue, which the scripts contain once. */
+/**
+ * Fails unless the modules have the same glue, which the scripts contain once. The glue has the
+ * imports of a module, and a function per shape of the functions that bindings/ binds: how many
+ * parameters, and whether there is a result.
+ */
 function checkGlue(...names) {
   const texts = names.map((name) =>
     readFileSync(fileOf(`${name}.mjs`), 'utf8').replaceAll(name, ''),
   );
   if (new Set(texts).size !== 1)
-    fail(`The glue of ${names.join(' and ')} differs, but js/instance/ uses one for both.`);
+    fail(`The glue of ${names.join(', ')} differs, but js/instance/ uses one for all.`);
 }
 
 /** dist/ is whole or not there. */
 export async function makeDist() {
   await makeFolder(join(root, 'dist'), wasmNames, async (made) => {
-    checkGlue('wgemm-simd128', 'wgemm-relaxed');
-    checkGlue('wgemm-simd128-mt', 'wgemm-relaxed-mt');
+    checkGlue(...wasmNames.filter((name) => !name.includes('-mt')));
+    checkGlue(...wasmNames.filter((name) => name.includes('-mt')));
     const declarations = run(
       'tsc',
       ['-p', 'js/tsconfig.json', '--outDir', made, '--declarationDir', made],
@@ -403,7 +409,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
     await setUp('wasm');
     console.log('build: WebAssembly');
-    for (const name of wasmNames) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
+    for (const name of coreNames) await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_modules');
     await makeDist();
   });
 }

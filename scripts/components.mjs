@@ -100,17 +100,24 @@ function licenceIn(text) {
 
 // --- what a build contains -----------------------------------------------------------------------
 
-const ours = ['wgemm', 'wgemm_xnnpack', 'wgemm_wasm'];
+/** The target that links a module -> the targets whose objects are in it. */
+const core = ['wgemm', 'wgemm_xnnpack', 'wgemm_embind'];
+const targets = {
+  wgemm_wasm: core,
+  wgemm_models_wasm: [...core, 'wgemm_nn', 'wgemm_models_wasm'],
+};
 
 /** Paths of libraries and sources that a wasm file of a checkout contains. */
 function pathsIn(checkout, name) {
-  const build = join(checkout, 'build', name.replace('wgemm', 'wasm'));
-  const map = join(build, 'wgemm_wasm.map');
+  const [, preset, models] = /^wgemm(.*?)(-models)?$/.exec(name);
+  const build = join(checkout, 'build', `wasm${preset}`);
+  const linked = models ? 'wgemm_models_wasm' : 'wgemm_wasm';
+  const map = join(build, `${linked}.map`);
   if (!existsSync(map)) fail(`There is no link map ${map}: run \`npm run build\` there.`);
   const archives = readFileSync(map, 'utf8').matchAll(/(\/[^():]*\.a)\([^)]*\):/g);
   const sources = (query('ninja', ['-C', build, '-t', 'deps'], { maxBuffer: 2 ** 28 }) ?? '')
     .split('\n\n')
-    .filter((part) => ours.some((target) => part.includes(`CMakeFiles/${target}.dir/`)))
+    .filter((part) => targets[linked].some((target) => part.includes(`CMakeFiles/${target}.dir/`)))
     .flatMap((part) => Array.from(part.matchAll(/^ {4}(.*)$/gm), ([, path]) => path));
   if (sources.length === 0) fail(`Ninja knows no sources of ${build}: build it by this Ninja.`);
   return new Set([...Array.from(archives, ([, path]) => path), ...sources]);

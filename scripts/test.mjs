@@ -26,10 +26,10 @@ const presets = {
   'native-avx2': [],
   'native-asan': [],
   'native-tsan': [],
-  'wasm-simd128': ['wgemm_wasm', 'wgemm_bench_kernels'],
+  'wasm-simd128': ['wgemm_modules', 'wgemm_bench_kernels'],
   'wasm-relaxed': [],
   'wasm-simd128-mt': [],
-  'wasm-relaxed-mt': ['wgemm_wasm'],
+  'wasm-relaxed-mt': ['wgemm_modules'],
 };
 
 const wasmPresets = Object.keys(presets).filter((name) => name.startsWith('wasm'));
@@ -119,14 +119,14 @@ const build = (preset, ...targets) =>
   );
 
 async function buildDist() {
-  for (const preset of wasmPresets) await build(preset, 'wgemm_wasm');
+  for (const preset of wasmPresets) await build(preset, 'wgemm_modules');
   await step('building dist/', makeDist);
 }
 
 async function testApi(args) {
   await build('native');
   for (const preset of ['wasm-simd128', 'wasm-relaxed'])
-    await build(preset, 'wgemm_wasm', 'wgemm_bench_kernels');
+    await build(preset, 'wgemm_modules', 'wgemm_bench_kernels');
   await buildDist();
   await step('running Vitest', () =>
     run('vitest', ['run', ...args], {

@@ -3,7 +3,7 @@ import type { Builds } from './builds.js';
 import bytes from './wgemm-simd128.wasm';
 
 /** @internal */
-export const buildNames: readonly (keyof Builds)[] = ['simd128'];
+export const hasAll: boolean = false;
 
 /** @internal */
 export const builds = (): Builds => ({ simd128: bytes });

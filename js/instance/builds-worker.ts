@@ -4,7 +4,7 @@
  */
 import factory from './wgemm-glue-mt.mjs';
 
-export { buildNames, builds, thread } from './builds.js';
+export { builds, hasAll, thread } from './builds.js';
 
 /** @internal */
 export const threadedGlue = () => Promise.resolve(factory);

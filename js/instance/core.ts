@@ -211,6 +211,18 @@ export class Core {
     return this.#module as CoreModule;
   }
 
+  /** Calls `body`, in which `take` gets the operation and the block of each product instead. */
+  withoutComputing(take: (operation: number, end: number) => void, body: () => void): void {
+    const module = this.module;
+    const compute = (operation: number, end: number) => (take(operation, end), 0);
+    this.#module = Object.create(module, { compute: { value: compute } }) as CoreModule;
+    try {
+      body();
+    } finally {
+      if (this.#module !== undefined) this.#module = module;
+    }
+  }
+
   get buffer(): ArrayBufferLike {
     return this.module.HEAPU8.buffer;
   }

@@ -1,6 +1,6 @@
 /** The interface of the glue that Emscripten makes. Addresses and lengths are in bytes. */
 
-/** @internal The functions that are bound in bindings/embind.cc, and what Emscripten adds. */
+/** @internal The functions that bindings/ binds, and what Emscripten adds. */
 export interface CoreModule {
   /** A new one replaces it when the memory grows. */
   readonly HEAPU8: Uint8Array;
@@ -41,6 +41,12 @@ export interface CoreModule {
   bytesInUse(): number;
   dtypeCount(): number;
   dtypeName(index: number): number;
+  /** In modules for models, from bindings/models.cc: programs, by their addresses. */
+  makeProgram?(words: number, count: number): number;
+  runProgram?(program: number): number;
+  failedNode?(program: number): number;
+  dropProgram?(program: number): void;
+  operatorName?(number: number): number;
 }
 
 /** @internal The interface of a worker that Emscripten's library uses. */

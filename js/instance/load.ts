@@ -4,7 +4,7 @@ import { adviceForBytes, formatOf } from '../base/bytes.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from '../base/errors.js';
 import { lackOfModules, messageOf } from '../base/port.js';
 import { isA, isRevoked } from '../base/properties.js';
-import { buildNames, type Builds, builds, thread, threadedGlue } from './builds.js';
+import { type Builds, builds, hasAll, thread, threadedGlue } from './builds.js';
 import { otherOrigin } from './cross-origin.js';
 import type { CoreModule, Factory } from './glue.js';
 import { lackOfThreads, makeMemory, startThreads, usualThreads } from './threads/threads.js';
@@ -107,7 +107,7 @@ function choose(simd: 'auto' | Build): { build: Build; why: string } {
     throw new UnsupportedError(op, 'simd', message);
   }
   if (simd === 'simd128') return { build: simd, why: 'as asked' };
-  const lacks = !buildNames.includes('relaxed')
+  const lacks = !hasAll
     ? 'this entry has simd128 only'
     : !runs('relaxed')
       ? 'this engine has no relaxed SIMD'
@@ -138,6 +138,7 @@ export interface LoadedCore {
 export interface CoreOptions {
   simd: 'auto' | Build;
   threads: 'auto' | number;
+  models: boolean;
   assets: Assets | undefined;
   /** Bytes; 0 for the limit of the engine. */
   memoryLimit: number;
@@ -149,11 +150,18 @@ export async function loadCore(
   options: CoreOptions,
   onDeath: (why: string) => void,
 ): Promise<LoadedCore> {
-  const { simd, threads, assets } = options;
+  const { simd, threads, models, assets } = options;
   const { build, why } = choose(simd);
+  if (models && !hasAll) {
+    const lacks = 'this entry has no operators of models';
+    throw new UnsupportedError(op, 'models', `${op}: models is true; ${lacks}`);
+  }
+  const suffix = models ? '-models' : '';
   const wanted = threads === 'auto' ? usualThreads() : threads;
   const alone = async (whyAlone: string): Promise<LoadedCore> => {
-    const module = await start(build, options, () => makeMemory(1, options.memoryLimit));
+    const module = await start(`${build}${suffix}`, options, () =>
+      makeMemory(1, options.memoryLimit),
+    );
     return {
       module,
       threads: 1,
@@ -163,14 +171,14 @@ export async function loadCore(
   };
   if (wanted === 1)
     return alone(threads === 'auto' ? 'one, since there is only one processor' : 'as asked');
-  const lacks = buildNames.includes(`${build}-mt`) ? lackOfThreads() : 'this entry has no threads';
+  const lacks = hasAll ? lackOfThreads() : 'this entry has no threads';
   if (lacks !== undefined) {
     if (threads === 'auto') return alone(`one, since ${lacks}`);
     throw new UnsupportedError(op, 'threads', `${op}: threads is ${threads}; ${lacks}`);
   }
   try {
     const memory = sharedMemory(wanted, options.memoryLimit);
-    const module = await start(`${build}-mt`, options, () => memory);
+    const module = await start(`${build}-mt${suffix}`, options, () => memory);
     const endThreads = await together(module, wanted, assets, onDeath);
     const whyThreads =
       threads === 'auto' ? 'as many as processors, up to 16, and one less above 4' : 'as asked';
@@ -249,7 +257,7 @@ async function start(
   const file = `wgemm-${name}.wasm`;
   const find = () => builds()[name] as URL | Uint8Array;
   const compiling = assets ? compileAsset(file, assets) : compileOwn(file, find);
-  const importing = name.endsWith('-mt') ? importThreadedGlue() : Promise.resolve(glue);
+  const importing = name.includes('-mt') ? importThreadedGlue() : Promise.resolve(glue);
   importing.catch(() => undefined);
   // If both fail, throw the error of the .wasm, which names an address and a remedy.
   const compiled = await compiling;

@@ -41,6 +41,11 @@ export interface CreateOptions {
    */
   determinism?: 'fast' | 'strict' | undefined;
   /**
+   * Loads the module that also has the operators of models. Without them, `loadModel()` with this
+   * instance computes the operators around products in JavaScript. Default false.
+   */
+  models?: boolean | undefined;
+  /**
    * Says where the `.wasm` is, and with threads `wgemm-thread.js`. Default: next to the script.
    */
   assets?: Assets | undefined;
@@ -55,20 +60,21 @@ export interface CreateOptions {
 }
 
 /**
- * An instance, or options of `createGemm` for a new one: not both.
+ * An instance, or options of `createGemm` for a new one: not both. The new one gets the module that
+ * its creator needs, so that `models` is not an option.
  *
  * @typeParam W the class of the instance
  * @category Instances
  */
 export type InstanceOptions<W> =
-  | (CreateOptions & {
+  | (Omit<CreateOptions, 'models'> & {
       /** Absent: the call creates an instance, which ends with what the call returns. */
       wg?: undefined;
     })
   | ({
       /** The instance that computes. It stays the caller's, who must dispose of it afterwards. */
       wg?: W | undefined;
-    } & { [Name in keyof CreateOptions]?: undefined });
+    } & { [Name in Exclude<keyof CreateOptions, 'models'>]?: undefined });
 
 /**
  * A micro-kernel of the build.
@@ -114,6 +120,7 @@ export interface Settings {
   readonly threads: number | 'auto';
   readonly simd: 'auto' | 'simd128' | 'relaxed';
   readonly determinism: Info['determinism'];
+  readonly models: boolean;
   readonly assets: Assets | undefined;
   readonly maxMemory: number | undefined;
 }
@@ -124,11 +131,12 @@ export interface Settings {
  */
 export function readSettings(options: unknown, besides?: readonly string[]): Settings {
   const op = 'createGemm';
-  const names = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'];
+  const names = ['threads', 'simd', 'determinism', 'models', 'assets', 'maxMemory'];
   const {
     threads = 1,
     simd = 'auto',
     determinism = 'fast',
+    models = false,
     assets,
     maxMemory,
   } = readOptions(op, options, names, 'options', besides) as CreateOptions;
@@ -143,20 +151,21 @@ export function readSettings(options: unknown, besides?: readonly string[]): Set
     throw refuse('simd', simd, "'auto', 'simd128' or 'relaxed'");
   if (!['fast', 'strict'].includes(determinism))
     throw refuse('determinism', determinism, "'fast' or 'strict'");
+  if (typeof models !== 'boolean') throw refuse('models', models, 'a boolean');
   if (assets !== undefined && typeof assets !== 'function')
     throw refuse('assets', assets, 'a function that returns the address or the bytes of a file');
   if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1))
     throw refuse('maxMemory', maxMemory, 'a whole number of bytes, 1 or more');
-  return { threads, simd, determinism, assets, maxMemory };
+  return { threads, simd, determinism, models, assets, maxMemory };
 }
 
 /** @internal Starts the core of an instance. The caller must end its threads, if it has several. */
 export async function startCore(settings: Settings): Promise<{ core: Core; info: Info }> {
-  const { simd, threads: wanted, assets, determinism, maxMemory } = settings;
+  const { simd, threads: wanted, models, assets, determinism, maxMemory } = settings;
   let die: (why: string) => void = () => undefined;
   const memoryLimit = Math.min(maxMemory ?? 0, 2 ** 32 - 1);
   const strict = determinism === 'strict';
-  const load = { simd, threads: wanted, assets, memoryLimit, strict };
+  const load = { simd, threads: wanted, models, assets, memoryLimit, strict };
   const loaded = await loadCore(load, (why) => die(why));
   const { threads, why } = loaded;
   const core = new Core(loaded, memoryLimit);

@@ -31,7 +31,8 @@ const quantized = { a: i8, aScale: 1, b: u8, bScale: 1 };
 export async function absent(relu: boolean): Promise<void> {
   const none = undefined;
   const wg = await createGemm({
-    threads: none, simd: none, determinism: none, assets: none, maxMemory: none,
+    threads: none, simd: none, determinism: none, models: none, assets: none,
+    maxMemory: none,
   });
   const activation = relu ? 'relu' : none;
   const gemm = {
@@ -300,6 +301,8 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
   const products = await inWorker.explain({ x: [1, 2] });
   // @ts-expect-error: an instance has its threads
   await loadModel(bytes, { wg: await createGemm(), threads: 2 });
+  // @ts-expect-error: it loads that module by itself
+  await loadModel(bytes, { models: true });
   // @ts-expect-error: a shape is missing
   await here.run({ x: { data: x } });
   // @ts-expect-error: no bytes

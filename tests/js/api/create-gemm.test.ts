@@ -55,6 +55,8 @@ describe('createGemm', () => {
       { maxMemory: 1n },
       argument('maxMemory', '1n', 'a whole number of bytes'),
     ],
+    ['models: a number', { models: 1 }, argument('models', '1', 'it must be a boolean')],
+    ['models: null', { models: null }, argument('models', 'null', 'it must be a boolean')],
     [
       'assets: an address',
       { assets: 'https://example.com' },
@@ -84,6 +86,8 @@ describe('createGemm', () => {
     { threads: 'auto' },
     { simd: 'simd128' },
     { determinism: 'strict' },
+    { models: false },
+    { models: true },
     { simd: 'auto', determinism: 'fast', maxMemory: 2 ** 53 - 1 },
   ])('takes %o', async (options) => {
     const instance = await createGemm(options as CreateOptions);

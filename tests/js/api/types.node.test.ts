@@ -52,7 +52,7 @@ it('the declarations compile with ES2020 and the DOM alone, and infer what a cal
     type New32 = ReturnType<Float32Array['slice']>;
     type New8 = ReturnType<(Int8Array | Uint8Array)['slice']>;
 
-    const wg = await createGemm({ threads: 'auto', simd: 'simd128', determinism: 'fast', maxMemory: 1e9, assets: (file) => new URL(file) });
+    const wg = await createGemm({ threads: 'auto', simd: 'simd128', determinism: 'fast', models: true, maxMemory: 1e9, assets: (file) => new URL(file) });
     same<typeof wg, Gemm>(true);
 
     const a: TensorInput<Float32Array> = { data: new Float32Array(6), shape: [2, 3], strides: [3, 1] };

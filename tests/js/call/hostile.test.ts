@@ -219,7 +219,7 @@ describe('a property of Object.prototype', () => {
       bZeroPoint: 9,
     },
     ...{ c: 9, yScale: 9, yZeroPoint: 9, op: 'qgemm', trans: 1, as: 'bfloat16' },
-    ...{ threads: 0, simd: 'none', determinism: 'none', assets: 1, maxMemory: 1 },
+    ...{ threads: 0, simd: 'none', determinism: 'none', assets: 1, maxMemory: 1, models: 1 },
     ...{ scales: 1, zeroPoints: 1, k: 9, n: 9, bits: 2, blockSize: 256, accuracyLevel: 4 },
     ...{ type: 'Q8_0', gIdx: 1, bias: 1, weights: 1 },
     ...{ worker: 1, transfer: true, signal: 1, symmetric: true, axis: 0, scale: 9, zeroPoint: 9 },
@@ -324,7 +324,7 @@ describe('a property of Object.prototype', () => {
     }
   });
 
-  it.each(['threads', 'simd', 'determinism', 'assets', 'maxMemory', 'worker', 'op'])(
+  it.each(['threads', 'simd', 'determinism', 'assets', 'maxMemory', 'models', 'worker', 'op'])(
     'as %s changes no instance',
     async (name) => {
       const here = await given(name, true, () =>

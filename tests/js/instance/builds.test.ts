@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type Gemm } from 'wgemm';
+import { bytesAt } from '../support/assets.js';
 import { expectError, notCreated } from '../support/errors.js';
 import {
   hashes,
@@ -15,7 +16,7 @@ import {
   threadCounts,
 } from '../support/fixed-problems.js';
 import { hideRelaxed } from '../support/relaxed.js';
-import { Random, sameBytes } from '../support/tensors.js';
+import { expectGemm, float32, Random, sameBytes } from '../support/tensors.js';
 
 type Build = 'simd128' | 'relaxed';
 const instances: { build: Build; fast: Gemm; strict: Gemm }[] = [];
@@ -90,6 +91,37 @@ describe('the build', () => {
     expect(wg.info.build).toBe('simd128');
     wg.dispose();
   });
+});
+
+describe('models: true', () => {
+  it.each(threadCounts.filter((count) => count === 1 || hasThreads))(
+    'loads the module that also has the operators of models; threads: %i',
+    async (threads) => {
+      const square = float32([2, 2], 1, 2, 3, 4);
+      for (const { build } of instances) {
+        const asked: string[] = [];
+        const assets = (file: string) => {
+          asked.push(file);
+          return import.meta.resolve(`wgemm/assets/${file}`);
+        };
+        const wg = await createGemm({ models: true, simd: build, threads, assets });
+        expectGemm(wg, square, square);
+        expect(wg.info).toMatchObject({ build, threads });
+        wg.dispose();
+        const suffix = threads > 1 ? '-mt' : '';
+        expect(asked[0]).toBe(`wgemm-${build}${suffix}-models.wasm`);
+        for (const [file, has] of [
+          [`wgemm-${build}${suffix}-models.wasm`, true],
+          [`wgemm-${build}${suffix}.wasm`, false],
+        ] as const) {
+          const bytes = await bytesAt(new URL(import.meta.resolve(`wgemm/assets/${file}`)));
+          const text = new TextDecoder('latin1').decode(bytes);
+          for (const name of ['makeProgram', 'runProgram', 'dropProgram', 'failedStep'])
+            expect(text.includes(`${name}\0`), `${file}: ${name}`).toBe(has);
+        }
+      }
+    },
+  );
 });
 
 const problems = makeProblems();

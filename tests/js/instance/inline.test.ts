@@ -56,6 +56,15 @@ it('has one build, and says so if another is asked for', async () => {
   auto.dispose();
 });
 
+it('has no operators of models, and says so', async () => {
+  await expect(inline.createGemm({ models: true })).rejects.toMatchObject({
+    name: 'UnsupportedError',
+    argument: 'models',
+    message: 'createGemm: models is true; this entry has no operators of models',
+  });
+  (await inline.createGemm({ models: false })).dispose();
+});
+
 it('takes assets all the same', async () => {
   let asked = '';
   const mine = new RangeError('mine');

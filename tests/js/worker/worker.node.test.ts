@@ -269,6 +269,20 @@ describe('the option assets', () => {
     expect(bytes.length, 'the bytes are the caller’s').toBeGreaterThan(10_000);
   });
 
+  it('is asked for the module with the operators of models', async () => {
+    const asked: string[] = [];
+    const assets = (file: string) => {
+      asked.push(file);
+      return new URL(import.meta.resolve(`wgemm/assets/${file}`));
+    };
+    for (const models of [true, false]) {
+      const instance = await createGemm({ simd: 'simd128', models, assets });
+      expect(Array.from((await instance.gemm(square(), square())).data)).toEqual([7, 10, 15, 22]);
+      instance.dispose();
+    }
+    expect(asked).toEqual(['wgemm-simd128-models.wasm', 'wgemm-simd128.wasm']);
+  });
+
   it('says so where they lead nowhere', async () => {
     const load = (...says: string[]) => ({
       code: 'LOAD' as const,
