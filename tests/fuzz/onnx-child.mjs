@@ -162,6 +162,7 @@ async function usedMemory() {
 
 const wg = await createGemm({
   threads: 1,
+  models: true,
   maxMemory: 256 * mb,
   ...(hasGraphs && { determinism: 'strict' }),
 });

@@ -32,7 +32,7 @@ const fits = (part, shape) => String(broadcast(part, shape)) === String(shape);
 class Graph {
   names = 0;
   nodes = [];
-  /** The nodes of the model to compare with: the same, except that Gelu is one node. */
+  /** The nodes of the model to compare with: the same, but an inexact fusion is one node. */
   others = [];
   constants = [];
   feeds = {};
@@ -283,15 +283,55 @@ function gelu(graph) {
   const x = graph.take(({ dtype, isConstant }) => dtype === 'float32' && !isConstant);
   const add = (op, inputs) => graph.add(op, inputs, [['float32', x.shape]], {}, [graph.nodes])[0];
   const [half, one] = [graph.scalar(0.5), graph.scalar(1)];
-  const scaled = graph.chance(0.5)
-    ? add('Div', [x, graph.scalar(Math.SQRT2)])
-    : add('Mul', [graph.scalar(Math.SQRT1_2), x]);
-  const sum = add('Add', [add('Erf', [scaled]), one]);
+  const isFast = graph.chance(0.5);
+  let factor;
+  if (isFast) {
+    const cube = graph.chance(0.5)
+      ? add('Pow', [x, graph.scalar(3)])
+      : add('Mul', [x, add('Mul', [x, x])]);
+    const sum = add('Add', [x, add('Mul', [graph.scalar(0.044715), cube])]);
+    factor = add('Tanh', [add('Mul', [graph.scalar(Math.sqrt(2 / Math.PI)), sum])]);
+  } else if (graph.chance(0.5)) factor = add('Erf', [add('Div', [x, graph.scalar(Math.SQRT2)])]);
+  else factor = add('Erf', [add('Mul', [graph.scalar(Math.SQRT1_2), x])]);
+  const sum = add('Add', [factor, one]);
   if (graph.chance(0.5)) add('Mul', [add('Mul', [x, sum]), half]);
   else add('Mul', [sum, add('Mul', [half, x])]);
+  isOne(graph, x, { op: isFast ? 'FastGelu' : 'Gelu', domain: microsoft, inputs: [x.name] });
+}
+
+/** Compares the last node with another one, whose result has the shape of x. */
+function isOne(graph, x, node) {
   const { outputs } = graph.nodes.at(-1);
-  graph.others.push({ op: 'Gelu', domain: microsoft, inputs: [x.name], outputs });
+  graph.others.push({ ...node, outputs });
   graph.values.push({ name: outputs[0], dtype: 'float32', shape: x.shape });
+}
+
+/** LayerNormalization as exporters write it, with the conditions of `gelu`. */
+function layerNormalization(graph) {
+  const x = graph.take(
+    ({ dtype, shape, isConstant }) => dtype === 'float32' && shape.at(-1) > 1 && !isConstant,
+  );
+  if (!x) return;
+  const add = (op, inputs, shape = x.shape, attributes = {}) =>
+    graph.add(op, inputs, [['float32', shape]], attributes, [graph.nodes])[0];
+  const rows = [...x.shape.slice(0, -1), 1];
+  const axes = graph.numbers(-1);
+  const centered = add('Sub', [x, add('ReduceMean', [x, axes], rows)]);
+  const squares = graph.chance(0.5)
+    ? add('Pow', [centered, graph.scalar(2)])
+    : add('Mul', [centered, centered]);
+  const epsilon = graph.scalar(2 ** -10);
+  const sum = add('Add', [add('ReduceMean', [squares, axes], rows), epsilon], rows);
+  const normalized = add('Div', [centered, add('Sqrt', [sum], rows)]);
+  const [scale, bias] = [0, 1].map(() =>
+    graph.constant('float32', graph.random.pick([[], [x.shape.at(-1)]])),
+  );
+  add('Add', [bias, add('Mul', [normalized, scale])]);
+  isOne(graph, x, {
+    op: 'LayerNormalization',
+    inputs: [x, scale, bias].map(({ name }) => name),
+    attributes: { epsilon: 2 ** -10 },
+  });
 }
 
 /** A product, and what may join its call. */
@@ -349,11 +389,24 @@ function product(graph) {
       ];
       const [a, aScale, aZero] = graph.add('DynamicQuantizeLinear', [x], types);
       const op = random.pick(['MatMulInteger', 'ms.QGemm', 'ms.MatMulIntegerToFloat']);
-      if (op === 'MatMulInteger') return void graph.add(op, [a, b], [['int32', result]]);
-      y =
-        op === 'ms.QGemm' && shape.length === 2
-          ? make(op, [a, aScale, aZero, b, scale, graph.constant(b.dtype, [])])
-          : make('ms.MatMulIntegerToFloat', [a, b, aScale, scale, aZero]);
+      if (op === 'MatMulInteger') {
+        const [sums] = graph.add(op, graph.chance(0.3) ? [a, b] : [a, b, aZero], [
+          ['int32', result],
+        ]);
+        if (graph.chance(0.2)) return;
+        const scales = graph.random.pick([[], [n]]);
+        const factor = graph.add(
+          'Mul',
+          [aScale, graph.constant('float32', scales)],
+          [['float32', scales]],
+        )[0];
+        const floats = graph.add('Cast', [sums], [['float32', result]], { to: 1 })[0];
+        y = make('Mul', graph.chance(0.5) ? [floats, factor] : [factor, floats]);
+      } else
+        y =
+          op === 'ms.QGemm' && shape.length === 2
+            ? make(op, [a, aScale, aZero, b, scale, graph.constant(b.dtype, [])])
+            : make('ms.MatMulIntegerToFloat', [a, b, aScale, scale, aZero]);
     }
   }
   const number = (value) => graph.scalar(value, dtype, random.pick([[], [], [1], [1, 1]]));
@@ -373,7 +426,7 @@ function product(graph) {
 }
 
 const steps = [unary, unary, binary, binary, widening, normalize, normalize, reduce, convert];
-steps.push(reshape, reshape, gelu, product, product, product);
+steps.push(reshape, reshape, gelu, layerNormalization, product, product, product);
 
 /**
  * The graph of a seed: a model with a few outputs, and one of the same nodes with all values as

@@ -12,13 +12,11 @@ export function maker(seed = 1) {
     list,
     random,
     /** Numbers from -most to most. */
-    floats: (name, shape, most = 1) =>
-      add(
-        name,
-        'float32',
-        shape,
-        Float32Array.from({ length: sizeOf(shape) }, () => (2 * random() - 1) * most),
-      ),
+    floats(name, shape, most = 1) {
+      const data = new Float32Array(sizeOf(shape));
+      for (let i = 0; i < data.length; ++i) data[i] = (2 * random() - 1) * most;
+      return add(name, 'float32', shape, data);
+    },
     bytes(name, dtype, shape, least = dtype === 'int8' ? -128 : 0, most = least + 255) {
       const array = dtype === 'int8' ? Int8Array : Uint8Array;
       const element = () => least + Math.floor(random() * (most - least + 1));

@@ -20,6 +20,8 @@ export interface CheckedNode {
   readonly node: OnnxNode;
   readonly run: Run | undefined;
   readonly product: ProductCall | undefined;
+  /** The nodes that it stands for, in order. They run instead, if it refuses their operands. */
+  readonly originals?: readonly CheckedNode[];
 }
 
 /** @internal A graph that is checked. */
@@ -174,7 +176,8 @@ function versionProblem(node: OnnxNode, opset: number | undefined): string | und
   return `is of opset ${opset}; it must be ${from === to ? from : `from ${from} to ${to}`}`;
 }
 
-function compile(node: OnnxNode, opset: number): CheckedNode {
+/** @internal */
+export function compile(node: OnnxNode, opset: number): CheckedNode {
   const key = keyOf(node);
   const product = products.get(key);
   const operator = operators.get(key);

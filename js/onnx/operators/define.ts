@@ -6,6 +6,7 @@ import type { DataArray } from '../../base/tensor.js';
 import type { OnnxNode } from '../read/model.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
 import { type Attributes, invalid, operators } from './operator.js';
+import { record } from './record.js';
 import { elementBytes, sizeOf } from './storage.js';
 
 const floats = 'float32 float64 float16 bfloat16';
@@ -121,7 +122,7 @@ function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
 /** @internal The same elements in another shape. */
 export function reshaped(value: Value, shape: readonly number[]): Value {
   checkSize(value.dtype, shape);
-  return { dtype: value.dtype, shape, data: value.data };
+  return value.reshape?.(shape) ?? { dtype: value.dtype, shape, data: value.data };
 }
 
 /**
@@ -169,6 +170,16 @@ export function widened({ dtype, data }: Value): Numbers {
   return wide;
 }
 
+/** @internal The step that computes a result, too: see `record`. */
+export interface StepForm {
+  readonly name: string;
+  /** Default: the elements of all tensors, one by one. */
+  readonly dims?: readonly number[];
+  /** The strides of each input, and then of the result. */
+  readonly strides?: readonly (readonly number[])[];
+  readonly attributes?: readonly number[];
+}
+
 /**
  * @internal Makes a result by a function that writes its elements from the elements of inputs.
  * Elements of 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
@@ -179,8 +190,14 @@ export function computed(
   shape: readonly number[],
   inputs: readonly Value[],
   compute: (y: Numbers, ...inputs: Numbers[]) => void,
+  form?: StepForm,
 ): Value {
   const y = make(dtype, shape, inputs);
+  if (form) {
+    const { name, dims = [sizeOf(shape)], strides, attributes } = form;
+    const tensors = [...inputs, y].map((value, i) => ({ value, strides: strides?.[i] ?? [1] }));
+    if (record(name, dims, tensors, attributes)) return y;
+  }
   const { data } = y;
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);
@@ -275,6 +292,11 @@ export function copy(
   toStart: number,
   fromStart: number,
 ): void {
+  const tensors = [
+    { value: from, strides: fromStrides, start: fromStart },
+    { value: to, strides: toStrides, start: toStart },
+  ];
+  if (record('Copy', shape, tensors)) return;
   const [y, count] = wordsOf(to.data);
   const [x] = wordsOf(from.data);
   walk(

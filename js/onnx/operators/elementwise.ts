@@ -13,14 +13,16 @@ import {
   isBig,
   type Numbers,
   refuse,
+  type StepForm,
   stridesIn,
   walk,
   widened,
   wordsOf,
 } from './define.js';
 import { erf, exactErf, exp, tanh } from './functions.js';
-import { type Attributes, invalid, type Run, unsupported } from './operator.js';
-import { inArray } from './storage.js';
+import { type Attributes, invalid, unsupported } from './operator.js';
+import { isRecording, record } from './record.js';
+import { inArray, sizeOf } from './storage.js';
 
 // The loops are written out, since engines compile them well only if they call nothing unknown.
 // float64 is rare: it may slow them down, but elements that are bigints must not get into them.
@@ -35,11 +37,13 @@ function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
 function unary(
   names: string,
   loop: (attributes: Attributes) => (y: Numbers, x: Numbers) => void,
+  formOf: (attributes: Attributes) => StepForm = () => ({ name: names.split('@')[0] as string }),
 ): void {
   define(names, 'X:float', (attributes) => {
     const body = loop(attributes);
+    const form = formOf(attributes);
     return ([x], make) =>
-      computed(make, (x as Value).dtype, (x as Value).shape, [x as Value], body);
+      computed(make, (x as Value).dtype, (x as Value).shape, [x as Value], body, form);
   });
 }
 
@@ -50,13 +54,6 @@ function exactGelu(y: Numbers, x: Numbers): void {
     y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
   }
 }
-
-/** @internal Gelu of float32, in place of nodes that compute it with constants of that type. */
-export const gelu: Run = ([x], make) => {
-  const { dtype, shape } = x as Value;
-  if (dtype !== 'float32') refuse(DTypeError, 'input', `has dtype ${dtype}`, 'float32');
-  return computed(make, dtype, shape, [x as Value], exactGelu);
-};
 
 function fastGelu(y: Numbers, x: Numbers): void {
   const factor = -2 * Math.sqrt(2 / Math.PI);
@@ -103,7 +100,8 @@ function clipBig(y: Numbers, x: Numbers, least: number, most: number): void {
 
 function clipped(x: Value, make: Make, least: number, most: number): Value {
   const loop = isBig(x.dtype) ? clipBig : clip;
-  return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most));
+  const form = { name: 'Clip', attributes: [Number(least), Number(most)] };
+  return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most), form);
 }
 
 /** Computes a run of `length` elements. The steps from one to the next are `s` and `t`. */
@@ -120,7 +118,7 @@ type Loop = (
 ) => void;
 
 /** Calls a loop for two inputs that are broadcast. */
-function binary([a, b]: readonly Value[], make: Make, loop: Loop): Value {
+function binary([a, b]: readonly Value[], make: Make, loop: Loop, name?: string): Value {
   const shape = broadcast((a as Value).shape, (b as Value).shape);
   const strides = [
     contiguousStrides(shape),
@@ -128,10 +126,18 @@ function binary([a, b]: readonly Value[], make: Make, loop: Loop): Value {
     stridesIn(shape, (b as Value).shape),
   ];
   const inputs = [a as Value, b as Value];
-  return computed(make, (a as Value).dtype, shape, inputs, (y, a, b) =>
-    walk(shape, strides, (length, [at, p, q], [, s, t]) =>
-      loop(y, at as number, length, a, p as number, s as number, b, q as number, t as number),
-    ),
+  const [own, ...others] = strides as [number[], number[], number[]];
+  const form = name === undefined ? undefined : { name, dims: shape, strides: [...others, own] };
+  return computed(
+    make,
+    (a as Value).dtype,
+    shape,
+    inputs,
+    (y, a, b) =>
+      walk(shape, strides, (length, [at, p, q], [, s, t]) =>
+        loop(y, at as number, length, a, p as number, s as number, b, q as number, t as number),
+      ),
+    form,
   );
 }
 
@@ -147,7 +153,7 @@ function calling(f: (a: number, b: number) => number): Loop {
 function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => number): Compute {
   const slow = calling(f);
   const compute: Compute = (inputs, make) =>
-    binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow);
+    binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow, name);
   define(`${name}@7`, 'A:number B:same', () => compute);
   return compute;
 }
@@ -156,7 +162,9 @@ function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => numbe
 const power = calling((a, b) =>
   a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b),
 );
-const square = calling((a) => a * a);
+function square(y: Numbers, x: Numbers): void {
+  for (let i = 0; i < y.length; ++i) y[i] = (x[i] as number) * (x[i] as number);
+}
 const product = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
@@ -164,8 +172,8 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
   if (dtype === to) return x;
   const isFloat = (type: string) => type.includes('float');
   const toBig = isBig(to);
-  return computed(make, to, shape, [x], (y, from) => {
-    const x = from;
+  const form = { name: to === 'bool' ? 'CastToBool' : 'Cast' };
+  const convert = (y: Numbers, x: Numbers) => {
     if (to === 'bool')
       map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
     else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
@@ -176,13 +184,14 @@ function cast(x: Value, make: Make, to: OnnxDType): Value {
       // ONNX does not define what numbers out of range become: they saturate.
       const isSigned = to.startsWith('i') ? 1 : 0;
       const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
-      const convert = (toBig ? BigInt : Number) as (v: number) => number;
+      const whole = (toBig ? BigInt : Number) as (v: number) => number;
       const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
       map(y, x, (v) =>
-        v >= limit ? most : convert(Math.trunc(Math.max(v || 0, -limit * isSigned))),
+        v >= limit ? most : whole(Math.trunc(Math.max(v || 0, -limit * isSigned))),
       );
     }
-  });
+  };
+  return computed(make, to, shape, [x], convert, form);
 }
 
 type Four = [number, number, number, number];
@@ -203,15 +212,22 @@ function select(
 
 /** @internal Adds the operators of this file to the table. */
 export function addElementwise(): void {
-  unary('LeakyRelu', (attributes) => {
-    const alpha = attributes.float('alpha', Math.fround(0.01));
-    return (y, x) => {
-      for (let i = 0; i < y.length; ++i) {
-        const v = x[i] as number;
-        y[i] = v < 0 ? alpha * v : v;
-      }
-    };
-  });
+  unary(
+    'LeakyRelu',
+    (attributes) => {
+      const alpha = attributes.float('alpha', Math.fround(0.01));
+      return (y, x) => {
+        for (let i = 0; i < y.length; ++i) {
+          const v = x[i] as number;
+          y[i] = v < 0 ? alpha * v : v;
+        }
+      };
+    },
+    (attributes) => ({
+      name: 'LeakyRelu',
+      attributes: [attributes.float('alpha', Math.fround(0.01))],
+    }),
+  );
   unary('Sigmoid', () => (y, x) => {
     for (let i = 0; i < y.length; ++i) y[i] = 1 / (1 + exp(-(x[i] as number)));
   });
@@ -226,16 +242,27 @@ export function addElementwise(): void {
     for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
   });
 
-  unary('Gelu@20', (attributes) => {
-    const approximate = attributes.string('approximate', 'none');
-    if (!['none', 'tanh'].includes(approximate))
-      throw invalid(attributes.node, 'has an unknown approximate; it must be none or tanh');
-    return approximate === 'none' ? exactGelu : fastGelu;
-  });
-  unary('com.microsoft.Gelu', () => exactGelu);
+  unary(
+    'Gelu@20',
+    (attributes) => {
+      const approximate = attributes.string('approximate', 'none');
+      if (!['none', 'tanh'].includes(approximate))
+        throw invalid(attributes.node, 'has an unknown approximate; it must be none or tanh');
+      return approximate === 'none' ? exactGelu : fastGelu;
+    },
+    (attributes) => ({
+      name: attributes.string('approximate', 'none') === 'none' ? 'Gelu' : 'FastGelu',
+    }),
+  );
+  unary(
+    'com.microsoft.Gelu',
+    () => exactGelu,
+    () => ({ name: 'Gelu' }),
+  );
   define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
-    const sum = bias ? (add([x as Value, bias], inArray) as Value) : (x as Value);
-    return computed(make, sum.dtype, sum.shape, [sum], fastGelu);
+    const make0 = isRecording() ? make : inArray;
+    const sum = bias ? (add([x as Value, bias], make0) as Value) : (x as Value);
+    return computed(make, sum.dtype, sum.shape, [sum], fastGelu, { name: 'FastGelu' });
   });
 
   define('Relu', 'X:number', () => ([x], make) => {
@@ -244,6 +271,8 @@ export function addElementwise(): void {
     if (infinity === undefined)
       return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
     const y = make(dtype, shape, [x as Value]);
+    const tensors = [x as Value, y].map((value) => ({ value, strides: [1] }));
+    if (record('Relu', [sizeOf(shape)], tensors)) return y;
     relu(wordsOf(y.data)[0], wordsOf((x as Value).data)[0], infinity);
     return y;
   });
@@ -314,7 +343,12 @@ export function addElementwise(): void {
         calling((a) => product(only === 2 ? a : product(a, a), a)),
       );
     }
-    const loop = length === 1 && only === 2 ? square : power;
+    const isSquare = length === 1 && only === 2;
+    if (isSquare && dtype === base.dtype) {
+      const shape = broadcast(base.shape, exponent.shape);
+      return computed(make, dtype, shape, [base], square, { name: 'Square' });
+    }
+    const loop = isSquare ? calling((a) => a * a) : power;
     return dtype === base.dtype
       ? binary([base, exponent], make, loop)
       : cast(binary([base, exponent], inArray, loop), make, dtype);
@@ -332,6 +366,11 @@ export function addElementwise(): void {
   define('Where@9', 'condition:bool X:any Y:same', () => (inputs, make) => {
     const shape = broadcast(...inputs.map(({ shape }) => shape));
     const result = make((inputs[1] as Value).dtype, shape);
+    const tensors = [
+      ...inputs.map((value) => ({ value, strides: stridesIn(shape, value.shape) })),
+      { value: result, strides: contiguousStrides(shape) },
+    ];
+    if (record('Where', shape, tensors)) return result;
     const [y, count] = wordsOf(result.data);
     const [flags, x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Words, Words, Words];
     walk(

@@ -106,10 +106,16 @@ export function addNormalize(): void {
         const axis = axisOf(given, shape.length, opset < 13 ? 1 : 0);
         const step = opset < 13 ? 1 : sizeOf(shape.slice(axis + 1));
         const size = opset < 13 ? sizeOf(shape.slice(axis)) : (shape[axis] as number);
-        return computed(make, dtype, shape, [input as Value], (y, x) => {
+        const compute = (y: Numbers, x: Numbers) => {
           for (let from = 0; from < y.length; from += size * step)
             for (let i = 0; i < step; ++i)
               softmax(y, x, from + i, size, step, name === 'LogSoftmax');
+        };
+        const strides = [size * step, 1, step];
+        return computed(make, dtype, shape, [input as Value], compute, {
+          name,
+          dims: [sizeOf(shape.slice(0, axis)), step, size],
+          strides: [strides, strides],
         });
       };
     });
@@ -142,11 +148,22 @@ export function addNormalize(): void {
           : picked(inArray, part, shape, stridesIn(shape, from));
       };
       const parts = ([scale, bias].filter(Boolean) as Value[]).map(spread);
-      const y = computed(make, dtype, shape, [input as Value, ...parts], (y, x, ...others) => {
+      const compute = (y: Numbers, x: Numbers, ...others: Numbers[]) => {
         const [means, deviations] = statistics.map(({ data }) => data as Numbers);
         const [factors, terms = new Float32Array(size)] = others;
         normalize(y, x, size, epsilon, factors as Numbers, terms, means, deviations);
-      });
+      };
+      const along = [size, 1];
+      const spreads = parts.map((part) => (sizeOf(part.shape) === size ? [0, 1] : along));
+      const isWhole = statistics.length === 0 && parts.length === 2;
+      const form = isWhole && {
+        name: 'LayerNormalization',
+        dims: [sizeOf(rows), size],
+        strides: [along, ...spreads, along],
+        attributes: [epsilon],
+      };
+      const inputs = [input as Value, ...parts];
+      const y = computed(make, dtype, shape, inputs, compute, form || undefined);
       return [y, ...statistics];
     };
   });
@@ -165,7 +182,23 @@ export function addNormalize(): void {
       const kept = shape.map((size, axis) => (isReduced(axis) ? 1 : size));
       const count = sizeOf(shape.filter((_, axis) => isReduced(axis)));
       const result = keeps ? kept : shape.filter((_, axis) => !isReduced(axis));
-      return computed(make, dtype, result, [data as Value], (y, x) => {
+      // Steps have the reduced axes as their last one.
+      const first = shape.findIndex((_, axis) => isReduced(axis));
+      const last = first + shape.slice(first).findIndex((_, axis) => !isReduced(first + axis));
+      const isRun = shape.every(
+        (_, axis) => isReduced(axis) === (axis >= first && (last < first || axis < last)),
+      );
+      const inner = last < first ? 1 : sizeOf(shape.slice(last));
+      const form = isRun &&
+        first >= 0 && {
+          name: 'ReduceMean',
+          dims: [sizeOf(shape.slice(0, first)), inner, count],
+          strides: [
+            [count * inner, 1, inner],
+            [inner, 1, 0],
+          ],
+        };
+      const compute = (y: Numbers, x: Numbers) => {
         const sums = new Float64Array(y.length);
         walk(
           shape,
@@ -175,7 +208,8 @@ export function addNormalize(): void {
           },
         );
         sums.forEach((sum, i) => (y[i] = sum / count));
-      });
+      };
+      return computed(make, dtype, result, [data as Value], compute, form || undefined);
     };
   });
 }

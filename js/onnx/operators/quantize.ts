@@ -1,14 +1,15 @@
 /** Operators that convert between floating point and quantized integers. */
-import { classOf } from '../../base/arrays.js';
+import { arrayOf, classOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import { large } from '../../convert/quantize-numbers.js';
 import { quantize as toIntegers } from '../../convert/quantize.js';
 import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
-import type { Make, OnnxDType, Value } from '../read/value.js';
+import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
 import { type Attributes, unsupported } from './operator.js';
+import { isRecording, record } from './record.js';
 import { sizeOf } from './storage.js';
 
 type QuantizeLoop = (
@@ -40,6 +41,7 @@ function scaled(
   dtype: OnnxDType,
   { axis: given, block }: { axis: number; block: number },
   loop: QuantizeLoop,
+  name: string,
 ): Value {
   const x = input as Value;
   const { shape: from } = scale as Value;
@@ -63,7 +65,24 @@ function scaled(
     } else strides[axis] = 1;
   }
   const inputs = [x, scale as Value];
-  return computed(make, dtype, x.shape, inputs, (y, x, scales) => {
+  const result = make(dtype, shape);
+  if (block === 0 && isRecording()) {
+    const zeroType = name === 'QuantizeLinear' ? dtype : x.dtype;
+    const zeros = zero ?? { dtype: zeroType, shape: [], data: arrayOf(storedAs(zeroType), 1) };
+    const along = (value: Value) => ({
+      value,
+      strides: sizeOf(value.shape) === 1 ? own.map(() => 0) : strides,
+    });
+    const tensors = [
+      { value: x, strides: own },
+      along(scale as Value),
+      along(zeros),
+      { value: result, strides: own },
+    ];
+    if (record(name, shape, tensors)) return result;
+  }
+  const keep: Make = () => result;
+  return computed(keep, dtype, x.shape, inputs, (y, x, scales) => {
     const zeros = (zero?.data ?? new Float32Array(scales.length)) as Numbers;
     const size = shape[axis] ?? 1;
     const part = block > 0 ? block : size;
@@ -110,7 +129,7 @@ export function addQuantize(): void {
             `is ${form.dtype}`,
             'uint8 or int8, the type of y_zero_point',
           );
-        return scaled(inputs, make, dtype, form, quantize);
+        return scaled(inputs, make, dtype, form, quantize, 'QuantizeLinear');
       };
     },
   );
@@ -121,13 +140,27 @@ export function addQuantize(): void {
     (attributes, _, node) => {
       const form = readAttributes(attributes, node, 'output_dtype@23');
       return (inputs, make) =>
-        scaled(inputs, make, form.dtype ?? (inputs[1] as Value).dtype, form, dequantize);
+        scaled(
+          inputs,
+          make,
+          form.dtype ?? (inputs[1] as Value).dtype,
+          form,
+          dequantize,
+          'DequantizeLinear',
+        );
     },
   );
 
   define('DynamicQuantizeLinear@11', 'x:float32 > 3', () => ([x], make) => {
     const { shape } = x as Value;
     const results = [make('uint8', shape), make('float32', []), make('uint8', [])] as const;
+    const strides = contiguousStrides(shape);
+    const zero = strides.map(() => 0);
+    const tensors = [x as Value, ...results].map((value, i) => ({
+      value,
+      strides: i < 2 ? strides : zero,
+    }));
+    if (record('DynamicQuantizeLinear', shape, tensors)) return [...results];
     const [out, scales, zeros] = results.map(({ data }) => data) as [Uint8Array, Numbers, Numbers];
     const data = (x as Value).data as Numbers;
     const { scale, zeroPoint } = toIntegers({ data, shape }, { out: { data: out, shape } });

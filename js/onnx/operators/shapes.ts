@@ -21,6 +21,7 @@ import {
   wordsOf,
 } from './define.js';
 import { invalid, unsupported } from './operator.js';
+import { record } from './record.js';
 import { sizeOf } from './storage.js';
 
 /** @internal Adds the operators of this file to the table. */
@@ -235,6 +236,17 @@ export function addShapes(): void {
       const size = shape[axis] as number;
       const [outer, inner] = [shape.slice(0, axis), shape.slice(axis + 1)];
       const y = make(dtype, [...outer, ...(indices as Value).shape, ...inner]);
+      const [before, picks, after] = [outer, (indices as Value).shape, inner].map(sizeOf) as [
+        number,
+        number,
+        number,
+      ];
+      const tensors = [
+        { value: data as Value, strides: [size * after, 0, 1] },
+        { value: indices as Value, strides: [0, 1, 0] },
+        { value: y, strides: [picks * after, after, 1] },
+      ];
+      if (record('Gather', [before, picks, after], tensors, [size, after])) return y;
       const [to, count] = wordsOf(y.data);
       const [from] = wordsOf((data as Value).data);
       const length = sizeOf(inner) * count;

@@ -5,6 +5,7 @@ import { OutOfMemoryError } from '../../base/errors.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+import { isRecording } from './record.js';
 
 /** Values of fewer bytes are in arrays of their own, which take less time to make. */
 const fewBytes = 4096;
@@ -19,6 +20,8 @@ const mostBytes = 2 ** 32;
 export class Root {
   /** How many names have these elements. */
   uses = 0;
+  /** Whether only a run knows the elements, and so a recorded run must not read them. */
+  isOpen = false;
   constructor(
     /** Memory of the instance, of at least as many bytes as the elements. */
     readonly chunk: HeapTensor<Uint8Array> | undefined,
@@ -26,8 +29,13 @@ export class Root {
     readonly array: DataArray | undefined,
     /** Whether the run made them, so that an operator may overwrite them after their last use. */
     readonly isOwn: boolean,
+    /** The byte of the chunk where they begin. */
+    readonly start = 0,
   ) {}
 }
+
+/** @internal What an operator throws that needs elements which only a run knows. */
+export class NeedsRun extends Error {}
 
 /** @internal A value of a run. */
 export class Stored implements Value {
@@ -41,13 +49,23 @@ export class Stored implements Value {
   ) {}
 
   get data(): DataArray {
-    const { chunk, array } = this.root;
+    if (this.root.isOpen && isRecording()) throw new NeedsRun();
+    return this.elements;
+  }
+
+  /** As `data`, also while a run is recorded. */
+  get elements(): DataArray {
+    const { chunk, array, start } = this.root;
     if (chunk === undefined) return array as DataArray;
     const { buffer, byteOffset } = chunk.data;
     // When memory grows, it moves.
     if (this.#view?.buffer !== buffer)
-      this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset, this.size);
+      this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset + start, this.size);
     return this.#view;
+  }
+
+  reshape(shape: readonly number[]): Stored {
+    return new Stored(this.dtype, shape, this.size, this.root);
   }
 }
 

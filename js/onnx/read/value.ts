@@ -22,6 +22,8 @@ export interface Value {
    * and move when it grows. So an operator reads it once, after its last call of `make`.
    */
   readonly data: DataArray;
+  /** The same elements in another shape; absent if `data` can be shared. */
+  reshape?(shape: readonly number[]): Value;
 }
 
 /**

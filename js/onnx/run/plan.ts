@@ -1,12 +1,14 @@
 /**
- * Makes the steps of a model: folds what is constant, takes Gelu that is written out as one step,
+ * Makes the steps of a model: folds what is constant, fuses what is written out in several nodes,
  * and joins to products what follows them.
  */
 import { arrayOf } from '../../base/arrays.js';
 import type { Activation } from '../../call/options.js';
+import { fusions } from '../graph/fusions.js';
 import type { CheckedGraph, CheckedNode } from '../graph/graph.js';
-import { gelu } from '../operators/elementwise.js';
+import { findTakers, fuse } from '../graph/match.js';
 import { keyOf } from '../operators/operator.js';
+import { isRounded } from '../operators/record.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
 import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
@@ -34,6 +36,8 @@ export interface PlannedStep {
   readonly links: readonly ProductLink[];
   /** The Transpose before an operand of a product, by the index of the input. */
   readonly views: ReadonlyMap<number, CheckedNode>;
+  /** For a fused node: the steps that run instead, if it refuses its operands. Otherwise none. */
+  readonly originals: readonly PlannedStep[];
 }
 
 /** @internal */
@@ -57,7 +61,7 @@ const mostFolded = 2 ** 26;
 export function planSteps(graph: CheckedGraph, isHere: boolean): PlannedModel {
   const constants = new Map<string, Value>(graph.constants);
   const isOutput = new Set(graph.outputs.map(({ name }) => name));
-  const nodes = joinGelu(fold(graph.nodes, constants), isOutput, constants);
+  const nodes = fuse(fold(graph.nodes, constants), isOutput, constants, fusions);
   return { steps: join(nodes, isOutput, constants, isHere), constants };
 }
 
@@ -68,7 +72,8 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
   let left = mostFolded;
   for (const value of constants.values()) left += timesLarger * bytesOf(value);
   return nodes.filter(({ node, run }) => {
-    if (!run || !node.inputs.every((name) => name === '' || constants.has(name))) return true;
+    if (!run || isRounded(keyOf(node))) return true;
+    if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
     const inputs = node.inputs.map((name) => constants.get(name));
     const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
     const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
@@ -101,70 +106,11 @@ function numberIn(value: Value | undefined): number | undefined {
     : undefined;
 }
 
-const outputOf = (checked: CheckedNode | undefined) => checked?.node.outputs[0] ?? '';
-
-/** By the name of a value: the nodes that take it, once per input. */
-function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNode[]> {
-  const takers = new Map<string, CheckedNode[]>();
-  for (const checked of nodes) {
-    for (const name of checked.node.inputs) {
-      const list = takers.get(name);
-      if (list) list.push(checked);
-      else takers.set(name, [checked]);
-    }
-  }
-  return takers;
-}
-
-/**
- * Joins the nodes of x / 2 * (1 + erf(x / sqrt(2))) to one node, if no other node needs a value
- * between them. Exporters write Gelu so before opset 20. The factor 1/2 is in x or in the product.
- */
-function joinGelu(
-  nodes: readonly CheckedNode[],
-  isOutput: ReadonlySet<string>,
-  constants: ReadonlyMap<string, Value>,
-): readonly CheckedNode[] {
-  const erfs = nodes.filter(({ node }) => keyOf(node) === 'Erf');
-  if (erfs.length === 0) return nodes;
-  const takers = findTakers(nodes);
-  const makers = new Map(nodes.map((checked) => [outputOf(checked), checked]));
-  const onlyTaker = (checked: CheckedNode | undefined): CheckedNode | undefined => {
-    const name = outputOf(checked);
-    const list = takers.get(name) ?? [];
-    return list.length === 1 && !isOutput.has(name) ? list[0] : undefined;
-  };
-  /** The other input of a node with this operator that has a scalar of this value as input. */
-  const nextToScalar = (op: string, scalar: number, checked: CheckedNode | undefined) => {
-    if (!checked || keyOf(checked.node) !== op) return undefined;
-    const { inputs } = checked.node;
-    const index = inputs.findIndex((name, i) => {
-      const { dtype, shape, data } = constants.get(name) ?? {};
-      if (dtype !== 'float32' || shape?.length !== 0 || (op === 'Div' && i === 0)) return false;
-      return data?.[0] === Math.fround(scalar);
-    });
-    return inputs[1 - index];
-  };
-  const replaced = new Map<CheckedNode, CheckedNode[]>();
-  for (const erf of erfs) {
-    const scaled = makers.get(erf.node.inputs[0] as string);
-    const x = nextToScalar('Div', Math.SQRT2, scaled) ?? nextToScalar('Mul', Math.SQRT1_2, scaled);
-    const sum = onlyTaker(erf);
-    const product = onlyTaker(sum);
-    if (!scaled || !x || !sum || !product || onlyTaker(scaled) !== erf) continue;
-    if (nextToScalar('Add', 1, sum) !== outputOf(erf) || keyOf(product.node) !== 'Mul') continue;
-    const other = product.node.inputs.find((name) => name !== outputOf(sum)) ?? '';
-    const isHalved = other !== x;
-    const half = isHalved ? makers.get(other) : onlyTaker(product);
-    const [last, halved] = isHalved ? [product, x] : [half, outputOf(product)];
-    if (!half || !last || nextToScalar('Mul', 0.5, half) !== halved) continue;
-    if (isHalved && onlyTaker(half) !== product) continue;
-    const node = { ...erf.node, inputs: [x], outputs: last.node.outputs };
-    for (const one of [scaled, erf, sum, product, half]) replaced.set(one, []);
-    replaced.set(last, [{ node, run: gelu, product: undefined }]);
-  }
-  return nodes.flatMap((checked) => replaced.get(checked) ?? [checked]);
-}
+/** The step of a node on its own. */
+const stepOf = (checked: CheckedNode): PlannedStep => {
+  const { inputs, outputs } = checked.node;
+  return { checked, inputs, outputs, links: [], views: new Map(), originals: [] };
+};
 
 function join(
   nodes: readonly CheckedNode[],
@@ -199,8 +145,7 @@ function join(
     const chain = chains.get(checked);
     if (!chain) {
       if (!joined.has(checked)) {
-        const { inputs, outputs } = checked.node;
-        steps.push({ checked, inputs, outputs, links: [], views: new Map() });
+        steps.push({ ...stepOf(checked), originals: (checked.originals ?? []).map(stepOf) });
       }
       continue;
     }
@@ -212,7 +157,10 @@ function join(
       views.set(i, view);
       return view.node.inputs[0] as string;
     });
-    steps.push({ checked: product, inputs, outputs: checked.node.outputs, links, views });
+    const { outputs } = checked.node;
+    const linked = product.originals ? links.map(({ checked }) => checked) : [];
+    const originals = [...(product.originals ?? []), ...linked].map(stepOf);
+    steps.push({ checked: product, inputs, outputs, links, views, originals });
   }
   return steps;
 }

@@ -44,6 +44,7 @@ import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { type ProductLink, type PlannedStep, planSteps } from './plan.js';
+import { Programs, type RunMemory } from './program.js';
 
 /**
  * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of
@@ -128,7 +129,8 @@ export interface Model {
   readonly disposed: boolean;
   /**
    * Runs the model. With an instance in this thread, the run is over when the call returns its
-   * promise. Otherwise runs wait for each other, and the call copies its inputs.
+   * promise. Otherwise runs wait for each other, and the call copies its inputs. If the instance
+   * has `models: true`, the first run with a set of input shapes takes longer than later ones.
    *
    * @example
    * const x = { data: new Float32Array(784), shape: [1, 784] };
@@ -205,7 +207,7 @@ export async function loadModel(
       throw new ArgumentError(op, name, `${op}: pass either wg or ${name}, not both`);
   }
   // It starts while the model is read.
-  const starting = Promise.resolve(given ?? createGemm(settings));
+  const starting = Promise.resolve(given ?? createGemm({ ...settings, models: true }));
   starting.catch(() => undefined); // it may fail before it is awaited
   let wg: Gemm | WorkerGemm | undefined;
   let owned: Owned | undefined;
@@ -284,6 +286,7 @@ class Owned {
   readonly #objects: { dispose(): void }[] = [];
   readonly storage: Storage;
   readonly core: Core | undefined;
+  programs: Programs | undefined;
   isDisposed = false;
 
   constructor(
@@ -307,6 +310,7 @@ class Owned {
   dispose(): void {
     if (this.isDisposed) return;
     this.isDisposed = true;
+    this.programs?.dispose();
     this.storage.dispose();
     for (const object of this.#objects) object.dispose();
     this.#objects.length = 0;
@@ -323,7 +327,12 @@ interface Step {
   readonly ends: readonly number[];
   readonly run: Run | undefined;
   readonly product: ProductStep | undefined;
+  /** For a fused node: the steps that run instead, if it refuses its operands. Otherwise none. */
+  readonly originals: readonly Step[];
 }
+
+/** A step before `withEnds`. */
+type OpenStep = Omit<Step, 'ends' | 'originals'> & { readonly originals: readonly OpenStep[] };
 
 interface ProductStep {
   readonly call: ProductCall;
@@ -382,8 +391,8 @@ async function prepare(
   const packed = new Map<string, ProductWeights>();
   const operands = new Set<number>(); // that products take
   const others = new Set<number>(outputs.map(({ number }) => number)); // that operators take
-  const steps: Omit<Step, 'ends'>[] = [];
-  for (const { checked, inputs, outputs, links, views } of planned) {
+  const prepareStep = async (step: PlannedStep): Promise<OpenStep> => {
+    const { checked, inputs, outputs, links, views, originals } = step;
     const { node, run, product: call } = checked;
     let product: ProductStep | undefined;
     let taken = inputs;
@@ -411,16 +420,23 @@ async function prepare(
         for (const number of inputs) if (number !== other) others.add(number);
       }
     }
-    const step = {
+    const takenNumbers = taken.map(numberOf);
+    for (const number of takenNumbers) (call ? operands : others).add(number);
+    return {
       node,
-      inputs: taken.map(numberOf),
+      inputs: takenNumbers,
       outputs: outputs.map(numberOf),
       run,
       product,
+      originals: await prepareAll(originals),
     };
-    for (const number of step.inputs) (call ? operands : others).add(number);
-    steps.push(step);
-  }
+  };
+  const prepareAll = async (list: readonly PlannedStep[]): Promise<OpenStep[]> => {
+    const steps: OpenStep[] = [];
+    for (const step of list) steps.push(await prepareStep(step));
+    return steps;
+  };
+  const steps = await prepareAll(planned);
 
   const start: (Stored | undefined)[] = [];
   const handles = new Map<number, { readonly dtype: DType; readonly shape: readonly number[] }>();
@@ -456,7 +472,9 @@ async function prepare(
       isOperand: operands.has(number),
     };
   });
-  return { steps: withEnds(steps, outputs, numbers.size), start, handles, inputs, outputs };
+  const isLater = new Uint8Array(numbers.size);
+  for (const { number } of outputs) isLater[number] = 1;
+  return { steps: withEnds(steps, isLater), start, handles, inputs, outputs };
 }
 
 /** The weights of a product, packed once for all nodes; undefined if they are not constant. */
@@ -510,24 +528,28 @@ async function holdConstant(
   return keptStored(dtype, shape, data, chunk);
 }
 
-/** Adds to each step the names that no later step takes. */
+/**
+ * Adds to each step the names that no later step takes.
+ *
+ * @param isLater by number: whether something after these steps takes the name
+ * @param lastEnds names that the last step ends, too
+ */
 function withEnds(
-  steps: readonly Omit<Step, 'ends'>[],
-  outputs: Loaded['outputs'],
-  count: number,
+  steps: readonly OpenStep[],
+  isLater: Uint8Array,
+  lastEnds: readonly number[] = [],
 ): Step[] {
-  const isLater = new Uint8Array(count);
-  for (const { number } of outputs) isLater[number] = 1;
   const reversed: Step[] = [];
   for (const step of [...steps].reverse()) {
-    const ends: number[] = [];
+    const ends = reversed.length === 0 ? [...lastEnds] : [];
     const linked = step.product?.links.flatMap(({ inputs }) => inputs) ?? [];
     for (const number of [...step.inputs, ...linked, ...step.outputs]) {
       if (number < 0 || isLater[number]) continue;
       isLater[number] = 1;
       ends.push(number);
     }
-    reversed.push({ ...step, ends });
+    // If the original steps run, the last of them ends what the step would end.
+    reversed.push({ ...step, ends, originals: withEnds(step.originals, isLater, ends) });
   }
   return reversed.reverse();
 }
@@ -635,13 +657,54 @@ class LoadedModel implements Model {
     return await result;
   }
 
+  /** The memory of runs that are not programs. */
+  get #memory(): RunMemory {
+    const { storage } = this.#owned;
+    return {
+      make: (dtype, shape, isOperand) => storage.make(dtype, shape, isOperand),
+      hold: (dtype, shape, data, isOwn) => storage.hold(dtype, shape, data, isOwn),
+      keep: (value) => storage.keep(value),
+      release: (value) => storage.release(value),
+      operand: ({ data }) => data,
+      apply: (checked, inputs) => this.#apply(checked, inputs),
+      call: (body) => body(),
+    };
+  }
+
+  /** The programs of the model, if its instance has the operators of models. */
+  #programsOf(core: Core | undefined): Programs | undefined {
+    if (!core?.module.makeProgram) return undefined;
+    const { steps, start, inputs, outputs } = this.#loaded;
+    this.#owned.programs ??= new Programs(core, {
+      nodes: steps,
+      start,
+      feeds: inputs.map(({ number }) => number),
+      outputs: outputs.map(({ number }) => number),
+      alloc: (bytes) => this.#owned.call('alloc', ['uint8', [bytes]]) as HeapTensor<Uint8Array>,
+      multiply: (step, values, memory) => {
+        try {
+          const { product } = step as Step & { product: ProductStep };
+          return this.#multiply(step as Step, product, values, undefined, memory) as Stored[];
+        } catch (error) {
+          throw errorIn('run', step.node, error);
+        }
+      },
+      errorIn: (node, error) => errorIn('run', node, error),
+    });
+    return this.#owned.programs;
+  }
+
   /** Runs all steps. With an instance in this thread it waits for nothing. */
   async #execute(
     feeds: readonly (Stored | undefined)[],
     products: ModelProduct[] | undefined,
   ): Promise<Record<string, ModelResult>> {
-    const { steps, start, inputs, outputs } = this.#loaded;
+    const { steps, start, inputs } = this.#loaded;
     const { storage, core } = this.#owned;
+    if (!products) {
+      const programs = this.#programsOf(core);
+      if (programs) return this.#results(programs.run(feeds as readonly Stored[]));
+    }
     const values = [...start];
     let succeeds = false;
     try {
@@ -656,33 +719,45 @@ class LoadedModel implements Model {
         }
         values[number] = storage.keep(value);
       }
-      for (const step of steps) {
+      const queue = [...steps];
+      for (let i = 0; i < queue.length; ++i) {
+        const step = queue[i] as Step;
         try {
           const results = step.product
-            ? this.#multiply(step, step.product, values, products)
+            ? this.#multiply(step, step.product, values, products, this.#memory)
             : this.#operate(step, values);
           const made = isPending(results) ? await results : results;
           this.#place(step, values, made);
         } catch (error) {
-          throw errorIn('run', step.node, error);
+          // A node refuses its operands before it writes, so the original nodes may read them.
+          if (step.originals.length === 0) throw errorIn('run', step.node, error);
+          queue.splice(i + 1, 0, ...step.originals);
         }
       }
-      const results = Object.create(null) as Record<string, ModelResult>;
-      for (const { info, number } of outputs) {
-        const { dtype, shape, data } = values[number] as Stored;
-        const { name, dtype: declared } = info;
-        if (![dtype, 'none'].includes(declared)) {
-          const found = `run: output ${describe(name)} has dtype ${dtype}`;
-          throw new DTypeError('run', name, `${found}; the model declares ${declared}`);
-        }
-        results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
-      }
+      const results = this.#results(
+        this.#loaded.outputs.map(({ number }) => values[number] as Stored),
+      );
       succeeds = true;
       return results;
     } finally {
       if (succeeds && !this.#owned.isDisposed) storage.end();
       else storage.dispose();
     }
+  }
+
+  /** The outputs of a run, in arrays of their own. */
+  #results(values: readonly Stored[]): Record<string, ModelResult> {
+    const results = Object.create(null) as Record<string, ModelResult>;
+    this.#loaded.outputs.forEach(({ info }, i) => {
+      const { dtype, shape, data } = values[i] as Stored;
+      const { name, dtype: declared } = info;
+      if (![dtype, 'none'].includes(declared)) {
+        const found = `run: output ${describe(name)} has dtype ${dtype}`;
+        throw new DTypeError('run', name, `${found}; the model declares ${declared}`);
+      }
+      results[name] = { data: copyOf(data, dtype), shape: [...shape], dtype };
+    });
+    return results;
   }
 
   /** Names the results of a step, and ends what no later step takes. */
@@ -756,9 +831,10 @@ class LoadedModel implements Model {
     product: ProductStep,
     values: readonly (Stored | undefined)[],
     products: ModelProduct[] | undefined,
+    storage: RunMemory,
   ): Stored[] | Promise<Stored[]> {
     const { call, weights, links, views } = product;
-    const { storage, core } = this.#owned;
+    const { core } = this.#owned;
     const temporary: Stored[] = [];
     const transposed: { shape: readonly number[]; strides: readonly number[] }[] = [];
     const inputs = step.inputs.map((number, i) => {
@@ -814,7 +890,7 @@ class LoadedModel implements Model {
     ): ProductOperand | undefined => {
       const handle = this.#loaded.handles.get(number);
       const view = i === undefined ? undefined : transposed[i];
-      const data = (handle ?? value?.data) as DataArray;
+      const data = (handle ?? (value && storage.operand(value))) as DataArray;
       return value && { dtype: value.dtype, shape: value.shape, data, ...view };
     };
     const operands = inputs.map((input, i) => operandOf(step.inputs[i] as number, input, i));
@@ -825,7 +901,7 @@ class LoadedModel implements Model {
     }
     if (result) {
       const strides = perm && stridesThrough(plain.shape, perm);
-      extra.out = { ...plain, data: result.data, ...(strides && { strides }) };
+      extra.out = { ...plain, data: result.elements, ...(strides && { strides }) };
     }
     const args = call.arguments(operands, weights, extra);
     const finish = (returned: Shaped & { data?: DataArray }): Stored[] => {
@@ -834,21 +910,21 @@ class LoadedModel implements Model {
       for (const { link, inputs } of links.slice(fused)) {
         const taken = inputs.map((number) => (number === theResult ? value : values[number]));
         temporary.push(storage.keep(value));
-        [value] = this.#apply(link.checked, taken) as [Stored];
+        [value] = storage.apply(link.checked, taken) as [Stored];
       }
       storage.keep(value);
       for (const each of temporary) storage.release(each);
       --value.root.uses;
       return [value];
     };
-    const multiply = () => this.#owned.call(call.name, args);
+    const multiply = () => storage.call(() => this.#owned.call(call.name, args));
     if (!products) return after(multiply(), finish);
     // With an instance in this thread nothing is awaited: another run would use the same memory.
     return after(this.#owned.call('explain', [call.name, ...args]), (plan) => {
       const start = performance.now();
       return after(multiply(), (returned: Shaped) => {
         const time = performance.now() - start;
-        products.push(describeProduct(step.node, product, fused, shapes, plain, plan, time));
+        products.push(describeProduct(step, product, fused, shapes, plain, plan, time));
         return finish(returned);
       });
     });
@@ -987,7 +1063,7 @@ disposable(LoadedModel.prototype);
 
 /** The description of a product that `explain` returns. */
 function describeProduct(
-  node: OnnxNode,
+  step: Step,
   { call, weights, links }: ProductStep,
   fused: number,
   shapes: readonly (Shaped | undefined)[],
@@ -995,11 +1071,16 @@ function describeProduct(
   plan: unknown,
   time: number,
 ): ModelProduct {
+  const { originals } = step;
   const operands = [shapes[call.a], weights ?? shapes[call.b], result];
+  // The model does not have a fused node: it has the original nodes, and links follow these.
+  const replaced = originals.slice(0, originals.length - links.length);
+  const { node } = replaced.find(({ product }) => product) ?? step;
+  const joined = [...replaced, ...links.slice(0, fused).map(({ link }) => link.checked)];
   return {
     node: node.name || (node.outputs[0] as string),
     op: keyOf(node),
-    fused: links.slice(0, fused).map(({ link }) => keyOf(link.checked.node)),
+    fused: joined.filter((one) => one.node !== node).map((one) => keyOf(one.node)),
     operands: operands.flatMap((one) => (one ? { dtype: one.dtype, shape: one.shape } : [])),
     packed: weights !== undefined,
     plan: plan as Explanation,

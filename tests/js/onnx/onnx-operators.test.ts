@@ -24,7 +24,7 @@ import {
 
 let wg: Gemm;
 beforeAll(async () => {
-  wg = await createGemm();
+  wg = await createGemm({ models: true });
 });
 afterAll(() => {
   wg.dispose();
@@ -530,7 +530,7 @@ describe('-0', () => {
   });
 
   it.each(['Relu', 'Clip'])('is the same if %s joins a product', async (last) => {
-    const strict = await createGemm({ determinism: 'strict' });
+    const strict = await createGemm({ determinism: 'strict', models: true });
     const [a, b] = [x([0, 1], [1, 2]), x([1, 1, 0, -1], [2, 2])];
     const nodes = [
       { op: 'MatMul', inputs: ['a', 'b'], outputs: ['p'] },

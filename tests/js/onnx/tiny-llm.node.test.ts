@@ -48,7 +48,7 @@ function randomModel(): Model {
 }
 
 let wg: Gemm;
-beforeAll(async () => (wg = await createGemm()));
+beforeAll(async () => (wg = await createGemm({ models: true })));
 afterAll(() => wg.dispose());
 
 it('gradients equal finite differences, in float64', () => {

@@ -7,7 +7,7 @@ export let wg: Gemm;
 export let ort: Ort;
 
 beforeAll(async () => {
-  [wg, ort] = await Promise.all([createGemm(), loadOrt()]);
+  [wg, ort] = await Promise.all([createGemm({ models: true }), loadOrt()]);
 });
 afterAll(() => {
   wg.dispose();

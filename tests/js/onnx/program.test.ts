@@ -1,0 +1,144 @@
+/** Programs: what a run computes by one call, what memory its programs take, and its errors. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createGemm, type Gemm } from 'wgemm';
+import { loadModel } from 'wgemm/onnx';
+import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
+import { encodeGraph } from '../../peers/onnx-model.mjs';
+import { expectError, rejected } from '../support/errors.js';
+
+let wg: Gemm;
+beforeAll(async () => {
+  wg = await createGemm({ models: true });
+});
+afterAll(() => {
+  wg.dispose();
+});
+
+const ones = (...shape: number[]) => ({
+  shape,
+  data: new Float32Array(shape.reduce((product, size) => product * size, 1)).fill(1),
+});
+
+/** What the glue of an instance has, as far as the tests call it. */
+interface Glue {
+  runProgram: (program: number) => number;
+}
+
+/** The glue of the instance that records a run in `body`: it becomes the prototype of an object. */
+async function glueIn(body: () => Promise<unknown>): Promise<Glue> {
+  const own = Object.getOwnPropertyDescriptor(Object, 'create')!;
+  const create = own.value as (...args: [object | null, PropertyDescriptorMap]) => object;
+  const found: Glue[] = [];
+  Object.create = (prototype: object | null, properties: PropertyDescriptorMap = {}) => {
+    if (prototype && 'runProgram' in prototype) found.push(prototype as Glue);
+    return create(prototype, properties);
+  };
+  try {
+    await body();
+  } finally {
+    Object.defineProperty(Object, 'create', own);
+  }
+  expect(found.length).toBeGreaterThan(0);
+  return found[0]!;
+}
+
+it.each(['float32', 'int8'] as const)('computes MiniLM in %s by one call', async (variant) => {
+  const model = await loadModel(miniLm({ variant, layers: 2 }), { wg });
+  const feeds = textsOf({ tokens: 5 });
+  const glue = await glueIn(() => model.run(feeds));
+  const { runProgram } = glue;
+  let calls = 0;
+  glue.runProgram = (program) => {
+    ++calls;
+    return runProgram(program);
+  };
+  try {
+    await model.run(feeds);
+  } finally {
+    glue.runProgram = runProgram;
+    model.dispose();
+  }
+  expect(calls).toBe(1);
+});
+
+it('keeps no copies of what dropped programs have computed from shapes', async () => {
+  const before = wg.memory().inUse;
+  const model = await loadModel(
+    encodeGraph({
+      nodes: [
+        { op: 'Shape', inputs: ['x'], outputs: ['shape'] },
+        { op: 'Cast', inputs: ['shape'], outputs: ['sizes'], attributes: { to: 1 } },
+        { op: 'Mul', inputs: ['x', 'sizes'], outputs: ['y'] },
+      ],
+      inputs: [{ name: 'x', dtype: 'float32', shape: ['rows', 2] }],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+    }),
+    { wg },
+  );
+  // More shapes than a model keeps programs.
+  const runAll = async () => {
+    for (let rows = 1; rows <= 10; ++rows) {
+      const { y } = await model.run({ x: ones(rows, 2) });
+      expect(y!.data[0]).toBe(rows);
+    }
+    return wg.memory().inUse;
+  };
+  await runAll();
+  const once = await runAll();
+  expect(await runAll()).toBe(once);
+  model.dispose();
+  expect(wg.memory().inUse).toBe(before);
+});
+
+it('names the first node at fault, also if a later one fails when the run is recorded', async () => {
+  const model = await loadModel(
+    encodeGraph({
+      nodes: [
+        { op: 'MatMul', name: 'first', inputs: ['a', 'b'], outputs: ['product'] },
+        { op: 'Tanh', name: 'second', inputs: ['product'], outputs: ['bent'] },
+        { op: 'Add', name: 'third', inputs: ['bent', 'c'], outputs: ['y'] },
+      ],
+      inputs: ['a', 'b', 'c'].map((name) => ({ name, dtype: 'float32' })),
+      outputs: [{ name: 'y', dtype: 'float32' }],
+    }),
+    { wg },
+  );
+  const c = ones(7);
+  const refused = async (a: number, says: string, argument: string) =>
+    expectError(await rejected(model.run({ a: ones(2, a), b: ones(4, 5), c })), {
+      code: 'SHAPE',
+      op: 'run',
+      argument,
+      says: [says],
+    });
+  await refused(3, 'node MatMul "first"', 'first');
+  await refused(4, 'node Add "third"', 'third');
+  const { y } = await model.run({ a: ones(2, 4), b: ones(4, 5), c: ones(5) });
+  expect(y!.data[9]).toBeCloseTo(Math.tanh(4) + 1, 6);
+  model.dispose();
+});
+
+it('needs no more memory than a run takes, if nodes run in JavaScript', async () => {
+  const model = await loadModel(
+    encodeGraph({
+      nodes: [
+        { op: 'Relu', inputs: ['x'], outputs: ['positive'] },
+        { op: 'Slice', inputs: ['positive', 'start', 'end'], outputs: ['first'] },
+        { op: 'Pow', inputs: ['first', 'exponent'], outputs: ['y'] },
+      ],
+      inputs: [
+        { name: 'x', dtype: 'float32', shape: ['size'] },
+        { name: 'end', dtype: 'int64', shape: [1] },
+        { name: 'exponent', dtype: 'float32', shape: [] },
+      ],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+      initializers: [{ name: 'start', dtype: 'int64', shape: [1], data: new BigInt64Array(1) }],
+    }),
+    { maxMemory: 16e6 },
+  );
+  // Two values at once take 12 MB.
+  const end = { data: BigInt64Array.of(1500000n), shape: [1] };
+  const { y } = await model.run({ x: ones(1500000), end, exponent: ones() });
+  expect(y!.shape).toEqual([1500000]);
+  model.dispose();
+});
