@@ -12,6 +12,9 @@
 //     --compare old.json    what changed since an earlier run
 //     --random              random shapes of all types next to the fastest peer, the losses first
 //       --count 300 --seed 1 --filter float32  --engine, --threads, --json and --targets as above
+//     --models              whole models next to ONNX Runtime Web: MiniLM in float32 and int8, and
+//                           six small networks: 3 minutes
+//       --filter "MiniLM, 16"  --engine, --threads, --json and --compare as above
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
 //       --threads 2
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
@@ -35,6 +38,8 @@ import {
   printCliff,
   printGoals,
   printLimits,
+  printModel,
+  printModelHead,
   printSweep,
   threadsText,
 } from './print.mjs';
@@ -47,6 +52,7 @@ const options = {
   svg: { type: 'string' },
   compare: { type: 'string' },
   targets: { type: 'boolean', default: false },
+  models: { type: 'boolean', default: false },
   calls: { type: 'boolean', default: false },
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
@@ -62,6 +68,7 @@ await main(async () => {
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
+  if (args.models) return raceModels(args);
   await (args.random ? raceRandom : measureAll)(args);
 });
 
@@ -75,6 +82,8 @@ function readArguments() {
   if (isAlone && args.threads > 1)
     fail('bench: --kernels and --arm take no --threads: a kernel is the work of one thread');
   if (args.calls && args.engine) fail('bench: --calls takes no --engine: it runs in Node');
+  if (args.models && (args.targets || args.svg))
+    fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;
   if (!isAlone && !engines.includes(engine))
     fail(`bench: there is no engine '${engine}'; there are ${engines.join(', ')}`);
@@ -109,7 +118,8 @@ async function workOf({ engine = 'node', threads, ...settings }, onResult) {
         .map((each) => each.join(' '))
         .join(', '),
     );
-    if (threads > 1) console.log(`on one thread here: ${withoutThreads.join(', ')}`);
+    if (threads > 1 && withoutThreads.length > 0)
+      console.log(`on one thread here: ${withoutThreads.join(', ')}`);
   });
   return results;
 }
@@ -133,6 +143,25 @@ async function raceRandom({ json, targets, filter, count = '300', seed = '1', en
   printRows(rows);
   if (targets) judgeRows(rows);
   write(json, { ...about, seed: first, rows });
+}
+
+async function raceModels({ json, filter, compare, engine, threads }) {
+  const { modelNames } = await import('./models.mjs');
+  if (!modelNames.some((name) => name.includes(filter))) {
+    const all = modelNames.map((name) => `  ${name}\n`).join('');
+    fail(`bench: no model contains "${filter}"; there are\n${all.trimEnd()}`);
+  }
+  const old = compare && readResults(compare, '--compare');
+  mkdirSync(dirname(json), { recursive: true });
+  const rows = [];
+  const about = await workOf({ models: true, engine, threads, filter }, (_, row) => {
+    if (rows.length === 0) printModelHead();
+    printModel(row);
+    rows.push(row);
+  });
+  const results = { ...about, cases: rows };
+  if (old) printComparison(old, results);
+  write(json, results);
 }
 
 async function measureAll({ json, filter, targets, compare, engine, threads, svg: picture }) {

@@ -82,6 +82,7 @@ async function bundlePage() {
   const { bundleForPage } = await import('../browser/bundle.mjs');
   const outside = {
     wgemm: '/dist/index.js',
+    'wgemm/onnx': '/dist/onnx.js',
     'onnxruntime-web': '/ort/ort.wasm.min.mjs',
     './perform.js': '/page/perform.js', // a part of other pages, too
   };
@@ -92,10 +93,13 @@ async function bundlePage() {
       {
         name: 'outside',
         setup({ onResolve }) {
-          onResolve({ filter: /^(wgemm|onnxruntime-web|\.\/perform\.js)$/ }, ({ path }) => ({
-            path: outside[path],
-            external: true,
-          }));
+          onResolve(
+            { filter: /^(wgemm|wgemm\/onnx|onnxruntime-web|\.\/perform\.js)$/ },
+            ({ path }) => ({
+              path: outside[path],
+              external: true,
+            }),
+          );
         },
       },
     ],

@@ -44,6 +44,27 @@ export function printCase({ name, contestants }) {
   });
 }
 
+const printColumns = (model, variant, ...columns) =>
+  console.log(
+    `${model.padEnd(38)}${variant.padEnd(9)}${columns.map((text) => text.padStart(12)).join('')}`,
+  );
+
+export function printModelHead() {
+  console.log(
+    '\ntime of a run, or of all runs if the row names a number of runs; a ratio is how many ' +
+      'times as fast wgemm is, by the medians and by the best times\n',
+  );
+  printColumns('', '', 'wgemm', '', 'ORT', '', 'ratio');
+  const times = ['median', 'best'];
+  printColumns('model', 'variant', ...times, ...times, ...times);
+}
+
+export function printModel({ model, variant, contestants: [own, peer] }) {
+  const times = [own, peer].flatMap(({ median, best }) => [duration(median), duration(best)]);
+  const ratios = [peer.median / own.median, peer.best / own.best].map((ratio) => ratio.toFixed(2));
+  printColumns(model, variant, ...times, ...ratios);
+}
+
 /** One line per size, with the names of the columns if these change. */
 export function printSweep({ name, m, n, k, contestants }, before) {
   const columns = contestants.map((each) => each.name);

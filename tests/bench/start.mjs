@@ -43,7 +43,7 @@ const productLibraries = {
 
 /** The same for the answer of a model. */
 const modelLibraries = {
-  'wgemm-onnx': productLibraries.wgemm,
+  'wgemm-onnx': { loads: [join(root, 'dist', 'wgemm-relaxed-models.wasm')] },
   'onnxruntime-web-onnx': { ...productLibraries['onnxruntime-web'], target: 8 },
 };
 let libraries = productLibraries;

@@ -4,18 +4,21 @@ import { choose } from './cases.mjs';
 import { runCliff } from './cliff.mjs';
 import { contestantsOf, hasLimits, limitOf, startAll, stepOf } from './contestants.mjs';
 import { measure } from './measure.mjs';
+import { raceModels } from './models.mjs';
 import { raceShapes } from './random.mjs';
 
 // A sweep asks for many sizes of code that has become fast at other sizes already.
 const sweepTurns = { warmUpMs: 120, warmUpCalls: 3, raceMs: 1000, minRounds: 5 };
 
 /**
- * @param settings `threads`; `filter`; with `random` also `count` and `seed`
+ * @param settings `threads`; `filter`; with `random` also `count` and `seed`; `models`: races
+ *   models instead
  * @param tell called with the kind of a result and the result, and awaited. The first kind is
  *   'start', with `build`, `versions`, and `withoutThreads`: the peers that have one thread here
  *   whatever `threads` is
  */
-export async function work({ random, ...settings }, tell) {
+export async function work({ random, models, ...settings }, tell) {
+  if (models) return raceModels(settings, tell);
   const library = await startAll(settings);
   const { wg, versions, withoutThreads } = library;
   await tell('start', { build: wg.info.build, versions, withoutThreads });

@@ -1,0 +1,162 @@
+// npm run bench -- --models: whole models by wgemm/onnx and by ONNX Runtime Web, in turns.
+import { createGemm } from 'wgemm';
+import { loadModel } from 'wgemm/onnx';
+import { randomFrom } from '../conformance/qgemm.mjs';
+import { loadOrt } from '../peers/onnx.mjs';
+import { miniLm, textsOf } from './models/minilm.mjs';
+import { smallModels } from './models/small.mjs';
+import { bestAndMedian, race, timeOf } from './turns.mjs';
+
+/** How far an output may be from ONNX Runtime Web's, relative to its largest value. */
+const usualBound = 1e-3;
+
+/** The texts of 200 runs, whose lengths are from 5 to 128 tokens. */
+function randomTexts() {
+  const random = randomFrom(5);
+  return Array.from({ length: 200 }, (_, i) =>
+    textsOf({ tokens: 5 + Math.floor(random() * 124), seed: i }),
+  );
+}
+
+const textSizes = [
+  { size: '16 tokens', feeds: () => [textsOf({ tokens: 16 })] },
+  { size: '128 tokens', feeds: () => [textsOf({ tokens: 128 })] },
+  { size: '8 x 128 tokens', feeds: () => [textsOf({ batch: 8, tokens: 128 })] },
+  { size: '200 runs of 5 to 128 tokens', feeds: randomTexts },
+];
+
+/**
+ * { name, variant, bytes(), bound?, sizes }. feeds() of a size returns the inputs of one run, or of
+ * many runs. The int8 MiniLM quantizes what it has computed. If two sums differ in their last bits,
+ * an element may round to the next integer, and each layer after it adds to the difference.
+ */
+const models = [
+  { name: 'MiniLM', variant: 'float32', bytes: () => miniLm(), sizes: textSizes },
+  {
+    name: 'MiniLM',
+    variant: 'int8',
+    bytes: () => miniLm({ variant: 'int8' }),
+    bound: 0.05,
+    sizes: textSizes,
+  },
+  ...smallModels.map(({ feeds, ...model }) => ({ ...model, sizes: [{ feeds: () => [feeds()] }] })),
+];
+
+const titleOf = ({ name }, { size }) => [name, size].filter(Boolean).join(', ');
+
+/** The models and sizes that --models --filter takes: the names of their rows. */
+export const modelNames = models.flatMap((model) =>
+  model.sizes.map((size) => `${titleOf(model, size)}, ${model.variant}`),
+);
+
+/**
+ * Tells the row of each model and size: { name, model, variant, difference, contestants }.
+ *
+ * @param settings `threads`; `filter`: text that the name of a row must contain
+ * @param tell as in work.mjs
+ */
+export async function raceModels({ threads, filter }, tell) {
+  const wg = await createGemm({ threads, models: true });
+  const ort = await loadOrt({ threads });
+  const versions = { wgemm: wg.info.version, 'onnxruntime-web': ort.version };
+  await tell('start', { build: wg.info.build, versions, withoutThreads: [] });
+  for (const { sizes, bytes, ...model } of models) {
+    const chosen = sizes
+      .map((size) => ({ ...size, title: titleOf(model, size) }))
+      .filter(({ title }) => `${title}, ${model.variant}`.includes(filter));
+    if (chosen.length === 0) continue;
+    const contestants = await load(bytes(), wg, ort);
+    for (const size of chosen) await tell('model', await raceOne(model, size, contestants));
+    for (const { dispose } of contestants) await dispose();
+  }
+  wg.dispose();
+}
+
+/** Both sides, loaded once for all sizes. runs(feeds) prepares inputs, and returns the runs. */
+async function load(bytes, wg, ort) {
+  const own = await loadModel(bytes, { wg });
+  const session = await ort.createSession(bytes);
+  const toOrt = (feed) =>
+    Object.fromEntries(Object.entries(feed).map(([name, value]) => [name, ort.tensor(value)]));
+  return [
+    {
+      name: 'wgemm',
+      kind: 'own',
+      runs: (feeds) => feeds.map((feed) => () => own.run(feed)),
+      dispose: () => own.dispose(),
+    },
+    {
+      name: 'ONNX Runtime Web',
+      kind: 'peer',
+      runs: (feeds) => feeds.map(toOrt).map((feed) => () => session.run(feed)),
+      dispose: () => session.release(),
+    },
+  ];
+}
+
+async function raceOne({ variant, bound = usualBound }, { title, feeds }, both) {
+  const all = feeds();
+  const [mine, theirs] = both.map(({ runs }) => runs(all));
+  let difference = 0;
+  for (let i = 0; i < all.length; ++i)
+    difference = Math.max(difference, differenceOf(await mine[i](), await theirs[i]()));
+  if (!(difference <= bound))
+    throw new Error(
+      `${title}, ${variant}: the outputs differ by ${difference} of the largest value; ` +
+        `expected at most ${bound}`,
+    );
+  const timed = await (all.length > 1
+    ? raceRuns([mine, theirs])
+    : race([mine, theirs].map(([run]) => ({ run: (times) => repeat(run, times) }))));
+  return {
+    name: `${title}, ${variant}`,
+    model: title,
+    variant,
+    runs: all.length,
+    difference,
+    contestants: both.map(({ name, kind }, i) => ({ name, kind, ...timed[i] })),
+  };
+}
+
+async function repeat(run, times) {
+  for (let i = 0; i < times; ++i) await run();
+}
+
+/**
+ * Times different runs, each once per pass: the first run of both sides, then the second one.
+ *
+ * @param sides for each side its runs, which have run before
+ * @returns milliseconds of all runs of a side, as race() returns them
+ */
+async function raceRuns(sides) {
+  const passes = 3;
+  const samples = sides.map(() => []);
+  for (let pass = 0; pass < passes; ++pass) {
+    const totals = sides.map(() => 0);
+    for (let i = 0; i < sides[0].length; ++i)
+      for (let j = 0; j < sides.length; ++j) {
+        const side = (pass + i + j) % sides.length;
+        totals[side] += await timeOf(sides[side][i], 1);
+      }
+    totals.forEach((total, side) => samples[side].push(total));
+  }
+  return samples.map(bestAndMedian);
+}
+
+/** The largest difference of two results, relative to the largest value. */
+function differenceOf(mine, theirs) {
+  let worst = 0;
+  for (const [name, { data, dims }] of Object.entries(theirs)) {
+    const own = mine[name];
+    if (String(own.shape) !== String(dims))
+      throw new Error(`${name} has shape [${own.shape}]; expected [${dims}]`);
+    let [far, most] = [0, 0];
+    for (let i = 0; i < data.length; ++i) {
+      const each = Math.abs(own.data[i] - data[i]);
+      if (!(each <= far)) far = each; // NaN, too
+      most = Math.max(most, Math.abs(data[i]));
+    }
+    worst = Math.max(worst, far / most);
+  }
+  return worst;
+}
