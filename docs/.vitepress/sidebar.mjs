@@ -108,6 +108,7 @@ const design = [
       ['JavaScript', 'javascript'],
       ['Glossary', 'glossary'],
       ['Adding a kernel', 'adding-a-kernel'],
+      ['Adding an operator', 'adding-an-operator'],
       ['Blocking', 'blocking'],
       ['XNNPACK', 'xnnpack'],
       ['8-bit dot products', 'int8-dot-products'],
