@@ -219,7 +219,8 @@ export class Programs {
     } catch (refused) {
       const found = `the values that are needed at once take ${needed} bytes`;
       const error = new OutOfMemoryError('run', '', `run: ${found} (${messageOf(refused)})`);
-      throw this.session.errorIn((nodes[largest] ?? (nodes[0])).node, error);
+      const step = nodes[largest];
+      throw step ? this.session.errorIn(step.node, error) : error;
     }
   }
 
@@ -490,14 +491,12 @@ class Recording implements Recorder, RunMemory {
     const types = takes[name] ?? floats;
     const [first] = tensors as [StepTensor];
     if (number === undefined || !types.split(' ').includes(first.value.dtype)) return false;
-    const drafts = tensors.flatMap(({ value }) =>
-      value instanceof Draft && !value.isKnown ? value : [],
+    const outputs = tensors.flatMap(({ value }) =>
+      value instanceof Draft && !value.isKnown && value.made === undefined ? value : [],
     );
-    const outputs = drafts.filter(({ made }) => made === undefined);
     const last = tensors.at(-1) as StepTensor;
     if (!(last.value instanceof Draft) || last.value.isKnown) return false;
     const placed = tensors.map(({ value }) => this.#place(value, outputs));
-    if (placed.includes(undefined)) return false;
     const body = [dims.length || 1, ...(dims.length ? dims : [1])];
     tensors.forEach(({ strides, start = 0, value: { dtype } }, i) => {
       const bytes = bytesOf(storedAs(dtype));
@@ -513,8 +512,8 @@ class Recording implements Recorder, RunMemory {
     return true;
   }
 
-  /** The address of a value; undefined if it has none. */
-  #place(value: Value, outputs: readonly Draft[]): number | undefined {
+  /** The address of a value. An output gets its memory here. */
+  #place(value: Value, outputs: readonly Draft[]): number {
     if (value instanceof Draft && outputs.includes(value)) {
       const taken = value.over.find(
         (one): one is Stored =>
