@@ -67,10 +67,10 @@ void vector_loop(ptrdiff_t count, const void* const* inputs, void* output,
 }
 
 // Calls a loop of vectors, and once more for the elements that are left over.
-[[gnu::noinline]] void all_elements(Loop loop, size_t inputs, int64_t count,
+[[gnu::noinline]] void all_elements(Loop loop, size_t inputs, ptrdiff_t count,
                                     const void* const* from, void* to, const double* attributes) {
   loop(count, from, to, attributes);
-  const int64_t rest = count % 4, whole = count - rest;
+  const ptrdiff_t rest = count % 4, whole = count - rest;
   if (rest == 0) return;
   float last[3][4] = {};
   const void* const last_inputs[] = {last[0], last[1]};

@@ -5,10 +5,10 @@ import { loadModel } from 'wgemm/onnx';
 import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
 import { hashOf, hasThreads, threadCounts } from '../support/fixed-problems.js';
 
-/** Of the outputs for texts of 33 tokens, and then for two texts of 7. */
+/** Of the outputs for texts of 31 tokens, and then for two texts of 7. */
 const hashes = {
-  float32: '7ded5a869e13927e15daf0dc66eb75fb40802f8f721526bfd4a984397819fa6d',
-  int8: 'bb4eb5a2dbcdf2a3ff9a629be20b90d42ac67a41730f131a1c35d2eb5d5759a1',
+  float32: '2c35ac04d33be5f1168781d79f5036d660ed03c70fe1f7ede167ccba68953305',
+  int8: '9c18f44154a3634e614a06bc9d3ee77497a5f042273449d83920abc8338781e3',
 };
 
 const cases = (['float32', 'int8'] as const).flatMap((variant) =>
@@ -25,7 +25,7 @@ it.each(cases)(
       const wg = await createGemm({ models: true, determinism: 'strict', threads, simd });
       const model = await loadModel(bytes, { wg });
       const results: Uint8Array[] = [];
-      for (const text of [{ tokens: 33 }, { batch: 2, tokens: 7 }, { tokens: 33 }]) {
+      for (const text of [{ tokens: 31 }, { batch: 2, tokens: 7 }, { tokens: 31 }]) {
         const { last_hidden_state: y } = await model.run(textsOf(text));
         const { buffer, byteOffset, byteLength } = y?.data as Float32Array;
         results.push(new Uint8Array(buffer, byteOffset, byteLength));
