@@ -5,10 +5,10 @@ import { loadModel } from 'wgemm/onnx';
 import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
 import { hashOf, hasThreads, threadCounts } from '../support/fixed-problems.js';
 
-/** Of the outputs for texts of 31 tokens, and then for two texts of 7. */
+/** The first half of the hash of the outputs for texts of 31 tokens, and then for two texts of 7. */
 const hashes = {
-  float32: '2c35ac04d33be5f1168781d79f5036d660ed03c70fe1f7ede167ccba68953305',
-  int8: '9c18f44154a3634e614a06bc9d3ee77497a5f042273449d83920abc8338781e3',
+  float32: '2c35ac04d33be5f1168781d79f5036d6',
+  int8: '9c18f44154a3634e614a06bc9d3ee774',
 };
 
 const cases = (['float32', 'int8'] as const).flatMap((variant) =>
@@ -31,7 +31,7 @@ it.each(cases)(
         results.push(new Uint8Array(buffer, byteOffset, byteLength));
       }
       expect(results[2], 'the same run again').toEqual(results[0]);
-      expect(await hashOf(results.slice(0, 2)), wg.info.build).toBe(hashes[variant]);
+      expect(await hashOf(results.slice(0, 2)), wg.info.build).toMatch(hashes[variant]);
       wg.dispose();
     }
   },
