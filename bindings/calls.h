@@ -10,6 +10,9 @@ namespace wgemm::bindings {
 
 Context& instance();
 
+// The block of arguments, in which numbers return to JavaScript.
+double* block();
+
 // Keeps an error for errorMessage(), and returns its code.
 int finish(const Status& result);
 

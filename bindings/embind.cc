@@ -492,6 +492,7 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 namespace wgemm::bindings {
 
 Context& instance() { return *::instance; }
+double* block() { return argument_block; }
 int finish(const Status& result) { return ::finish(result); }
 Status refusal() { return ::refusal(); }
 

@@ -14,17 +14,17 @@ using namespace wgemm;
 
 Program* program_at(uintptr_t address) { return reinterpret_cast<Program*>(address); }
 
-// Reads a program of `count` words at an address. Returns its address; 0 after an error.
-uintptr_t make_program(uintptr_t words, size_t count) {
+// Reads a program of `count` words at an address. The block then begins with its address.
+int make_program(uintptr_t words, size_t count) {
   bool is_valid = false;
   Program* const program =
       Program::make(bindings::instance(), {reinterpret_cast<const double*>(words), count},
                     bindings::plan, &is_valid);
-  if (program == nullptr)
-    bindings::finish(is_valid ? error(Code::kOutOfMemory, "run", "",
-                                      {"there is no memory for the steps of the model"})
-                              : bindings::refusal());
-  return reinterpret_cast<uintptr_t>(program);
+  bindings::block()[0] = static_cast<double>(reinterpret_cast<uintptr_t>(program));
+  if (program != nullptr) return 0;
+  return bindings::finish(is_valid ? error(Code::kOutOfMemory, "run", "",
+                                           {"memory does not suffice for the steps of the model"})
+                                   : bindings::refusal());
 }
 
 }  // namespace

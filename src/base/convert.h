@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "wgemm.h"
@@ -203,6 +204,17 @@ To convert(From x) {
   } else {
     return static_cast<To>(x);
   }
+}
+
+// Truncates, and saturates to T, an integer. `value` is not NaN. The bound is the largest T plus 1,
+// which is exact in float64 for every T.
+template <typename T>
+T truncate(double value) {
+  constexpr double kBound = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
+  if (value >= kBound) return std::numeric_limits<T>::max();
+  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
+    return std::numeric_limits<T>::min();
+  return static_cast<T>(value);
 }
 
 // Converts `count` contiguous elements. Construct it outside of loops, since it loads constants.

@@ -17,17 +17,6 @@ namespace {
 // columns in L1.
 constexpr int64_t kChunk = 256;
 
-// Truncates, and saturates to T. The bound is the largest T plus 1, which is exact in float64 for
-// every T.
-template <typename T>
-T truncate(double value) {
-  constexpr double kBound = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
-  if (value >= kBound) return std::numeric_limits<T>::max();
-  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
-    return std::numeric_limits<T>::min();
-  return static_cast<T>(value);
-}
-
 // out[j] = alpha * acc[j] + beta * c[j] in float64, truncated; acc or c may be null.
 template <typename T>
 [[gnu::noinline]] void combine_fractions(const Epilogue& e, const T* acc, const T* c, T* out,

@@ -1,4 +1,5 @@
-// A row of one tensor, in chunks of contiguous elements that fit L1.
+// The elements of a tensor along a row: where they are, and in chunks of contiguous elements that
+// fit L1.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +16,31 @@ inline constexpr int64_t kChunk = 512;
 // Whether float32 has all values of the type, which is a floating point type.
 inline bool fits_float(DType type) { return !is_integer(type) && type != DType::kFloat64; }
 
-// The tensor's elements in `row`, from element `at` on.
-inline std::byte* place(const Step& step, const Row& row, size_t tensor, int64_t at) {
+// The tensor's elements in `row`, from element `at` on. Not inlined, so that the module has it
+// once.
+[[gnu::noinline]] inline std::byte* place(const Step& step, const Row& row, size_t tensor,
+                                          int64_t at) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(step.tensors[tensor].type));
   return row.at[tensor] + at * row.steps[tensor] * bytes;
 }
 
-// Whether the tensor's elements in `row` are contiguous elements of type T, float or double.
+// Whether elements of `type` are of type T, or have the bits of the integer T.
+template <typename T>
+bool is_stored_as(DType type) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  constexpr bool kIs32 = sizeof(T) == 4;
+  if constexpr (std::is_floating_point_v<T>) {
+    return type == (kIs32 ? DType::kFloat32 : DType::kFloat64);
+  } else {
+    return type == (kIs32 ? DType::kInt32 : DType::kInt64) ||
+           type == (kIs32 ? DType::kUInt32 : DType::kUInt64);
+  }
+}
+
+// Whether the tensor's elements in `row` are contiguous elements of type T.
 template <typename T>
 bool is_direct(const Step& step, const Row& row, size_t tensor) {
-  constexpr DType kOwn = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;
-  return row.steps[tensor] == 1 && step.tensors[tensor].type == kOwn;
+  return row.steps[tensor] == 1 && is_stored_as<T>(step.tensors[tensor].type);
 }
 
 // Calls back for each chunk of the first tensor: with a pointer to its elements as contiguous T,

@@ -1,44 +1,17 @@
 // Elements of any type and stride, as contiguous elements of the type in which a loop computes.
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "base/convert.h"
 #include "base/types.h"
+#include "nn/chunks.h"
 #include "nn/operator.h"
 
 namespace wgemm::nn {
 namespace {
 
 // Elements of a buffer. All buffers of a row fit L1.
-constexpr int64_t kChunk = 256;
-
-template <typename T>
-struct TypeOf;
-template <>
-struct TypeOf<float> {
-  static constexpr DType kType = DType::kFloat32;
-};
-template <>
-struct TypeOf<double> {
-  static constexpr DType kType = DType::kFloat64;
-};
-template <>
-struct TypeOf<int32_t> {
-  static constexpr DType kType = DType::kInt32;
-};
-template <>
-struct TypeOf<int64_t> {
-  static constexpr DType kType = DType::kInt64;
-};
-
-// Whether elements of `type` have the bits of a T.
-template <typename T>
-bool is_same(DType type) {
-  constexpr DType kOwn = TypeOf<T>::kType;
-  return type == kOwn || (kOwn == DType::kInt32 && type == DType::kUInt32) ||
-         (kOwn == DType::kInt64 && type == DType::kUInt64);
-}
+constexpr int64_t kBuffer = 256;
 
 // Whether T holds every value of an element of type E, or the bits of an integer.
 template <typename T, typename E>
@@ -58,22 +31,12 @@ void load_as(const std::byte* from, int64_t step, int64_t count, T* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = convert<T>(x[i * step]);
 }
 
-// Rounds towards 0, to the nearest T that there is.
-template <typename T>
-T saturate(double value) {
-  constexpr double kBound = 2.0 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
-  if (value >= kBound) return std::numeric_limits<T>::max();
-  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
-    return std::numeric_limits<T>::min();
-  return value == value ? static_cast<T>(value) : T{0};
-}
-
 template <typename E, typename T>
 E element(T value) {
   if constexpr (kIsHalf<E>) {
     return narrow_to(static_cast<float>(value), E{});
   } else if constexpr (std::is_integral_v<E> && std::is_floating_point_v<T>) {
-    return saturate<E>(static_cast<double>(value));
+    return value == value ? truncate<E>(static_cast<double>(value)) : E{0};
   } else {
     return static_cast<E>(value);
   }
@@ -120,34 +83,33 @@ void store(DType type, const T* from, int64_t count, std::byte* to, int64_t step
 template <typename T>
 void run_elements(const Step& step, const Row& row) {
   const size_t inputs = step.tensors.size() - 1;
-  alignas(16) T buffers[kMostTensors][kChunk];
+  alignas(16) T buffers[kMostTensors][kBuffer];
   const void* from[kMostTensors];
-  bool is_direct[kMostTensors];
+  bool direct[kMostTensors];
   bool all_direct = true;
   for (size_t i = 0; i <= inputs; ++i) {
     const Tensor& tensor = step.tensors[i];
-    is_direct[i] = row.steps[i] == 1 && is_same<T>(tensor.type);
+    direct[i] = is_direct<T>(step, row, i);
     // An element for all is read once.
     if (row.steps[i] == 0 && i != inputs) {
-      load(tensor.type, row.at[i], 0, std::min(kChunk, row.count), buffers[i]);
+      load(tensor.type, row.at[i], 0, std::min(kBuffer, row.count), buffers[i]);
     }
-    all_direct = all_direct && is_direct[i];
+    all_direct = all_direct && direct[i];
   }
-  const int64_t most = all_direct ? row.count : kChunk;
+  const int64_t most = all_direct ? row.count : kBuffer;
   for (int64_t at = 0; at < row.count; at += most) {
     const int64_t count = std::min(most, row.count - at);
-    std::byte* place[kMostTensors];
+    std::byte* places[kMostTensors];
     for (size_t i = 0; i <= inputs; ++i) {
-      const DType type = step.tensors[i].type;
-      place[i] = row.at[i] + at * row.steps[i] * static_cast<int64_t>(dtype_bytes(type));
-      from[i] = is_direct[i] ? static_cast<const void*>(place[i]) : buffers[i];
-      if (!is_direct[i] && i != inputs && row.steps[i] != 0)
-        load(type, place[i], row.steps[i], count, buffers[i]);
+      places[i] = place(step, row, i, at);
+      from[i] = direct[i] ? static_cast<const void*>(places[i]) : buffers[i];
+      if (!direct[i] && i != inputs && row.steps[i] != 0)
+        load(step.tensors[i].type, places[i], row.steps[i], count, buffers[i]);
     }
-    void* const to = is_direct[inputs] ? place[inputs] : static_cast<void*>(buffers[inputs]);
+    void* const to = direct[inputs] ? places[inputs] : static_cast<void*>(buffers[inputs]);
     step.loop(static_cast<ptrdiff_t>(count), from, to, step.attributes);
-    if (!is_direct[inputs])
-      store(step.tensors[inputs].type, buffers[inputs], count, place[inputs], row.steps[inputs]);
+    if (!direct[inputs])
+      store(step.tensors[inputs].type, buffers[inputs], count, places[inputs], row.steps[inputs]);
   }
 }
 

@@ -31,21 +31,18 @@ struct Constants {
 };
 extern const Constants kConstants;
 
-// A polynomial of x. Its terms begin with the highest power.
-template <int kTerms>
-[[gnu::always_inline]] inline v128_t polynomial_f32x4(const Splat<float> (&terms)[kTerms],
-                                                      v128_t x) {
+// A polynomial of x, of four float32 or two float64. Its terms begin with the highest power.
+template <typename T, int kTerms>
+[[gnu::always_inline]] inline v128_t polynomial(const Splat<T> (&terms)[kTerms], v128_t x) {
   v128_t sum = terms[0];
 #pragma clang loop unroll(full)
-  for (int i = 1; i < kTerms; ++i) sum = wasm_f32x4_add(wasm_f32x4_mul(sum, x), terms[i]);
-  return sum;
-}
-template <int kTerms>
-[[gnu::always_inline]] inline v128_t polynomial_f64x2(const Splat<double> (&terms)[kTerms],
-                                                      v128_t x) {
-  v128_t sum = terms[0];
-#pragma clang loop unroll(full)
-  for (int i = 1; i < kTerms; ++i) sum = wasm_f64x2_add(wasm_f64x2_mul(sum, x), terms[i]);
+  for (int i = 1; i < kTerms; ++i) {
+    if constexpr (sizeof(T) == 4) {
+      sum = wasm_f32x4_add(wasm_f32x4_mul(sum, x), terms[i]);
+    } else {
+      sum = wasm_f64x2_add(wasm_f64x2_mul(sum, x), terms[i]);
+    }
+  }
   return sum;
 }
 
@@ -63,7 +60,7 @@ struct ExpParts {
     // After Cody and Waite, the first product is exact, and so is the first difference.
     v128_t r = wasm_f32x4_sub(x, wasm_f32x4_mul(whole, c.ln2_high));
     r = wasm_f32x4_sub(r, wasm_f32x4_mul(whole, c.ln2_low));
-    const v128_t p = polynomial_f32x4(c.exp_terms, r);
+    const v128_t p = polynomial(c.exp_terms, r);
     rest = wasm_f32x4_add(wasm_f32x4_mul(wasm_f32x4_mul(p, r), r), r);
   }
 
@@ -110,7 +107,7 @@ struct ExpParts {
 [[gnu::always_inline]] inline v128_t gelu_f32x4(v128_t x) {
   const Constants& c = kConstants;
   const v128_t a = wasm_f32x4_abs(x);
-  const v128_t log = wasm_f32x4_mul(polynomial_f32x4(c.log_tail, a), a);
+  const v128_t log = wasm_f32x4_mul(polynomial(c.log_tail, a), a);
   const v128_t share = wasm_f32x4_mul(exp_f32x4(log), c.half);
   return gelu_of_share(x, wasm_v128_andnot(share, wasm_f32x4_gt(a, c.share_end)));
 }
@@ -128,8 +125,8 @@ struct ExpParts {
 [[gnu::always_inline]] inline v128_t erf_f64x2(v128_t x) {
   const Constants& c = kConstants;
   const v128_t s = wasm_f64x2_mul(x, x);
-  const v128_t quotient = wasm_f64x2_div(wasm_f64x2_mul(x, polynomial_f64x2(c.erf_terms, s)),
-                                         polynomial_f64x2(c.divisor, s));
+  const v128_t quotient =
+      wasm_f64x2_div(wasm_f64x2_mul(x, polynomial(c.erf_terms, s)), polynomial(c.divisor, s));
   const v128_t one = wasm_v128_or(c.one_f64, wasm_v128_xor(x, wasm_f64x2_abs(x)));  // with x's sign
   return wasm_v128_bitselect(one, quotient, wasm_f64x2_gt(wasm_f64x2_abs(x), c.erf_end));
 }

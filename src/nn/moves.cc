@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/transpose.h"
 #include "base/types.h"
+#include "nn/chunks.h"
 #include "nn/operator.h"
 
 namespace wgemm::nn {
@@ -193,29 +194,20 @@ constexpr FastCast kFastCasts[] = {
     {DType::kInt64, DType::kInt32, cast_loop<int64_t, int32_of>},
 };
 
-// Whether elements of `type` are of type T, or have the bits of the integer T.
-template <typename T>
-bool is_stored_as(DType type) {
-  return dtype_bytes(type) == sizeof(T) && is_integer(type) == std::is_integral_v<T>;
-}
-
 // Casts by way of T. Elements that are a T need no buffer.
 template <typename T>
 void cast_row(const Step& step, const Row& row) {
   const DType from = step.tensors[0].type, to = step.tensors[1].type;
-  const bool reads = row.steps[0] == 1 && is_stored_as<T>(from),
-             writes = row.steps[1] == 1 && is_stored_as<T>(to);
+  const bool reads = is_direct<T>(step, row, 0), writes = is_direct<T>(step, row, 1);
   if (step.loop != nullptr && row.steps[0] == 1 && row.steps[1] == 1) {
     const void* const x = row.at[0];
     return step.loop(static_cast<ptrdiff_t>(row.count), &x, row.at[1], nullptr);
   }
-  constexpr int64_t kChunk = 256;
   alignas(16) T buffer[kChunk];
   const int64_t most = reads || writes ? row.count : kChunk;
   for (int64_t at = 0; at < row.count; at += most) {
     const int64_t count = std::min(most, row.count - at);
-    std::byte* const x = row.at[0] + at * row.steps[0] * static_cast<int64_t>(dtype_bytes(from));
-    std::byte* const y = row.at[1] + at * row.steps[1] * static_cast<int64_t>(dtype_bytes(to));
+    std::byte *const x = place(step, row, 0, at), *const y = place(step, row, 1, at);
     T* const values = reads ? reinterpret_cast<T*>(x) : writes ? reinterpret_cast<T*>(y) : buffer;
     if (!reads) load(from, x, row.steps[0], count, values);
     if (!writes || reads) store(to, values, count, y, row.steps[1]);
@@ -286,7 +278,7 @@ void where_row(const Step& step, const Row& row) {
     ptrdiff_t i = 0;
     if constexpr (sizeof(W) == 4) i = where_vectors(row);
     for (; i < row.count; ++i) {
-      const W chosen = x[i], other = z[i];  // both, so that there is no branch
+      const W chosen = x[i], other = z[i];  // read both, so that the loop has no branch
       y[i] = condition[i] != 0 ? chosen : other;
     }
   });
