@@ -41,7 +41,8 @@ export interface CoreModule {
   bytesInUse(): number;
   dtypeCount(): number;
   dtypeName(index: number): number;
-  /** In modules for models, from bindings/models.cc: programs, by their addresses. */
+  // In modules for models, from bindings/models.cc: programs, by their addresses.
+  /** The block then begins with the address. */
   makeProgram?(words: number, count: number): number;
   runProgram?(program: number): number;
   failedNode?(program: number): number;

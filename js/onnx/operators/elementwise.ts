@@ -98,9 +98,20 @@ function clipBig(y: Numbers, x: Numbers, least: number, most: number): void {
   });
 }
 
-function clipped(x: Value, make: Make, least: number, most: number): Value {
+/** Whether float64 has a bound, which may be a bigint. */
+const isExactBound = (bound: number | bigint): boolean =>
+  typeof bound === 'number' || Number.isSafeInteger(Number(bound));
+
+function clipped(
+  x: Value,
+  make: Make,
+  least: number,
+  most: number,
+  form: StepForm | undefined = isExactBound(least) && isExactBound(most)
+    ? { name: 'Clip', attributes: [Number(least), Number(most)] }
+    : undefined,
+): Value {
   const loop = isBig(x.dtype) ? clipBig : clip;
-  const form = { name: 'Clip', attributes: [Number(least), Number(most)] };
   return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most), form);
 }
 
@@ -269,7 +280,9 @@ export function addElementwise(): void {
     const { dtype, shape } = x as Value;
     const infinity = infinities[dtype];
     if (infinity === undefined)
-      return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity);
+      return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity, {
+        name: 'Relu',
+      });
     const y = make(dtype, shape, [x as Value]);
     const tensors = [x as Value, y].map((value) => ({ value, strides: [1] }));
     if (record('Relu', [sizeOf(shape)], tensors)) return y;
@@ -331,27 +344,22 @@ export function addElementwise(): void {
 
   // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
   define('Pow@7', 'X:number Y:number', () => (inputs, make) => {
-    const [base, exponent] = inputs.map((value) =>
+    const [x, exponent] = inputs as [Value, Value];
+    const { length, 0: first } = widened(exponent);
+    const only = length === 1 ? Number(first) : NaN;
+    const isFloat = x.dtype.includes('float');
+    if (only === 2 || (only === 3 && !isFloat)) {
+      const shape = broadcast(x.shape, exponent.shape);
+      const power = (v: number) => product(only === 2 ? v : product(v, v), v);
+      const loop = isFloat ? square : (y: Numbers, x: Numbers) => map(y, x, power);
+      return computed(make, x.dtype, shape, [x], loop, { name: only === 2 ? 'Square' : 'Cube' });
+    }
+    const [base, to] = inputs.map((value) =>
       value.dtype.includes('float') ? value : cast(value, inArray, 'float64'),
     ) as [Value, Value];
-    const { dtype } = inputs[0] as Value;
-    const { length, 0: only } = widened(exponent);
-    if (dtype !== base.dtype && length === 1 && (only === 2 || only === 3)) {
-      return binary(
-        inputs,
-        make,
-        calling((a) => product(only === 2 ? a : product(a, a), a)),
-      );
-    }
-    const isSquare = length === 1 && only === 2;
-    if (isSquare && dtype === base.dtype) {
-      const shape = broadcast(base.shape, exponent.shape);
-      return computed(make, dtype, shape, [base], square, { name: 'Square' });
-    }
-    const loop = isSquare ? calling((a) => a * a) : power;
-    return dtype === base.dtype
-      ? binary([base, exponent], make, loop)
-      : cast(binary([base, exponent], inArray, loop), make, dtype);
+    return isFloat
+      ? binary([base, to], make, power)
+      : cast(binary([base, to], inArray, power), make, x.dtype);
   });
 
   define('Cast', 'input:any', (attributes, _, node) => {

@@ -69,6 +69,17 @@ export class Stored implements Value {
   }
 }
 
+/** @internal The value of an array. `isOwn`: an operator may overwrite it after its last use. */
+export function hold({ dtype, shape, data }: Value, isOwn: boolean): Stored {
+  return new Stored(dtype, shape, data.length, new Root(undefined, data, isOwn));
+}
+
+/** @internal Notes that one more name has the value. */
+export function keep(value: Stored): Stored {
+  ++value.root.uses;
+  return value;
+}
+
 /** @internal A new value in an array: an intermediate result of an operator. */
 export const inArray: Make = (dtype, shape) => ({
   dtype,
@@ -119,17 +130,6 @@ export class Storage {
   make(dtype: OnnxDType, shape: readonly number[], isOperand = false): Stored {
     const size = sizeOf(shape);
     return new Stored(dtype, shape, size, this.#newRoot(dtype, size, isOperand));
-  }
-
-  /** The value of an array. `isOwn`: an operator may overwrite it after its last use. */
-  hold(dtype: OnnxDType, shape: readonly number[], data: DataArray, isOwn: boolean): Stored {
-    return new Stored(dtype, shape, data.length, new Root(undefined, data, isOwn));
-  }
-
-  /** Notes that one more name has the value. */
-  keep(value: Stored): Stored {
-    ++value.root.uses;
-    return value;
   }
 
   /** Notes that a name ends. After the last one, others may use the memory. */

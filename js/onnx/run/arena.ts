@@ -3,6 +3,9 @@
 /** Bytes between the starts of values: a line of a cache. */
 const step = 64;
 
+/** The bytes that a value takes. */
+const rounded = (bytes: number): number => Math.max(Math.ceil(bytes / step), 1) * step;
+
 /** @internal Hands out ranges of bytes. The first free range that is large enough is taken. */
 export class Arena {
   /** Free ranges in ascending order. No two of them touch. */
@@ -11,7 +14,7 @@ export class Arena {
   peak = 0;
 
   take(bytes: number): number {
-    const size = Math.max(Math.ceil(bytes / step), 1) * step;
+    const size = rounded(bytes);
     const index = this.#free.findIndex(({ start, end }) => end - start >= size);
     const range = this.#free[index] as { start: number; end: number };
     const { start } = range;
@@ -22,7 +25,7 @@ export class Arena {
   }
 
   giveUp(start: number, bytes: number): void {
-    const end = start + Math.max(Math.ceil(bytes / step), 1) * step;
+    const end = start + rounded(bytes);
     let index = this.#free.findIndex((range) => range.start > start);
     if (index < 0) index = this.#free.length;
     const [before, after] = [this.#free[index - 1], this.#free[index]];

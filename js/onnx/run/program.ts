@@ -15,7 +15,16 @@ import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import { isRounded, type Recorder, recordBy, type StepTensor } from '../operators/record.js';
 import { keyOf, type Run } from '../operators/operator.js';
-import { NeedsRun, newArray, Root, sizeOf, Stored } from '../operators/storage.js';
+import {
+  hold,
+  inArray,
+  keep,
+  NeedsRun,
+  newArray,
+  Root,
+  sizeOf,
+  Stored,
+} from '../operators/storage.js';
 import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { Arena } from './arena.js';
@@ -37,6 +46,10 @@ const takes: Readonly<Record<string, string>> = {
   CastToBool: `${numbers} bool`,
   Gather: `${numbers} bool`,
   Where: 'bool',
+  Relu: numbers,
+  Clip: numbers,
+  Square: numbers,
+  Cube: numbers,
   QuantizeLinear: 'float32',
   DynamicQuantizeLinear: 'float32',
   DequantizeLinear: 'int8 uint8 int32',
@@ -61,9 +74,7 @@ export interface ProgramNode extends Runnable {
 
 /** Memory that products and operators of a recorded run take. */
 export interface RunMemory {
-  make(dtype: OnnxDType, shape: readonly number[], isOperand?: boolean): Stored;
-  hold(dtype: OnnxDType, shape: readonly number[], data: DataArray, isOwn: boolean): Stored;
-  keep(value: Stored): Stored;
+  make(dtype: OnnxDType, shape: readonly number[]): Stored;
   release(value: Stored): void;
   /** The elements of an operand, where a product reads them. */
   operand(value: Stored): DataArray;
@@ -268,11 +279,6 @@ export class Programs {
   }
 }
 
-const inArray: Make = (dtype, shape) => {
-  const size = sizeOf(shape);
-  return new Stored(dtype, shape, size, new Root(undefined, newArray(dtype, size), true));
-};
-
 /** Runs an operator here. */
 function operate(
   session: Session,
@@ -335,13 +341,7 @@ class Draft extends Stored {
     return this.finished().reshape(shape);
   }
   finished(): Stored {
-    this.#made ??= new Stored(
-      this.dtype,
-      this.shape,
-      this.size,
-      new Root(undefined, this.data, true),
-    );
-    return this.#made;
+    return (this.#made ??= hold(this, true));
   }
 }
 const noRoot = new Root(undefined, undefined, false);
@@ -382,7 +382,7 @@ class Recording implements Recorder, RunMemory {
     const feeds = given.map((feed, i) => {
       const place = this.make(feed.dtype, feed.shape);
       if (!this.#isTooSmall) place.elements.set(feed.data as never);
-      values[session.feeds[i] as number] = this.keep(place);
+      values[session.feeds[i] as number] = keep(place);
       return place;
     });
     try {
@@ -412,7 +412,7 @@ class Recording implements Recorder, RunMemory {
     if (!results) return false;
     step.outputs.forEach((number, i) => {
       const result = results[i];
-      if (number >= 0 && result) values[number] = this.keep(result);
+      if (number >= 0 && result) values[number] = keep(result);
     });
     for (const number of step.ends) {
       const value = values[number];
@@ -462,15 +462,6 @@ class Recording implements Recorder, RunMemory {
     root.isOpen = true;
     this.#sizes.set(root, bytes);
     return new Stored(dtype, shape, size, root);
-  }
-
-  hold(dtype: OnnxDType, shape: readonly number[], data: DataArray, isOwn: boolean): Stored {
-    return new Stored(dtype, shape, data.length, new Root(undefined, data, isOwn));
-  }
-
-  keep(value: Stored): Stored {
-    ++value.root.uses;
-    return value;
   }
 
   release({ root }: Stored): void {
@@ -531,15 +522,7 @@ class Recording implements Recorder, RunMemory {
       );
     }
     const stored = value instanceof Draft ? (value.made ?? value.finished()) : value;
-    const own =
-      stored instanceof Stored
-        ? stored
-        : new Stored(
-            value.dtype,
-            value.shape,
-            value.data.length,
-            new Root(undefined, value.data, false),
-          );
+    const own = stored instanceof Stored ? stored : hold(stored, false);
     const { chunk, start, isOpen } = own.root;
     if (chunk) return chunk.data.byteOffset + start;
     if (isOpen) return 64 + start; // the memory is too small
@@ -583,7 +566,7 @@ class Recording implements Recorder, RunMemory {
       if (result === undefined) return undefined;
       if (result instanceof Draft) return result.finished();
       if (result instanceof Stored) return result;
-      return this.hold(result.dtype, result.shape, result.data, false);
+      return hold(result, false);
     });
   }
 
@@ -630,22 +613,19 @@ class Recording implements Recorder, RunMemory {
     const { core } = this;
     const { module } = core;
     const { length } = this.#words;
-    const words = module.allocate(8 * length);
-    if (words !== 0) {
+    try {
+      const words = core.allocate(8 * length, 'run');
       try {
         new Float64Array(core.buffer, words, length).set(this.#words);
-        part.program = core.guard('run', () => module.makeProgram?.(words, length) as number);
+        core.check(core.guard('run', () => module.makeProgram?.(words, length)) as number, 'run');
+        part.program = core.block[0] as number;
       } finally {
         module.release(words);
       }
-    }
-    this.#words = [];
-    if (part.program === 0) {
-      const found =
-        words === 0 ? 'there is no memory for the steps' : core.text(module.errorMessage());
-      const error = new OutOfMemoryError('run', '', `run: ${found}`);
+    } catch (error) {
       throw this.session.errorIn((this.nodes[this.#node] as ProgramNode).node, error);
     }
+    this.#words = [];
     runPart(core, this.session, part);
   }
 }

@@ -39,7 +39,7 @@ import type {
   ProductWeights,
 } from '../graph/products.js';
 import { keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
-import { newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
+import { hold, keep, newArray, Root, sizeOf, Storage, Stored } from '../operators/storage.js';
 import type { OnnxModel, OnnxNode, OnnxValueInfo } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
@@ -589,6 +589,8 @@ class LoadedModel implements Model {
   readonly outputs: readonly OnnxValueInfo[];
   readonly #loaded: Loaded;
   readonly #owned: Owned;
+  /** The memory of runs that are not programs. */
+  readonly #memory: RunMemory;
   /** The end of the runs so far, if the instance is in a worker. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -600,6 +602,14 @@ class LoadedModel implements Model {
   ) {
     this.#loaded = loaded;
     this.#owned = owned;
+    const { storage } = owned;
+    this.#memory = {
+      make: (dtype, shape) => storage.make(dtype, shape, true),
+      release: (value) => storage.release(value),
+      operand: ({ data }) => data,
+      apply: (checked, inputs) => this.#apply(checked, inputs),
+      call: (body) => body(),
+    };
     this.inputs = Object.freeze([...inputs]);
     this.outputs = Object.freeze([...outputs]);
     Object.freeze(this);
@@ -657,20 +667,6 @@ class LoadedModel implements Model {
     return await result;
   }
 
-  /** The memory of runs that are not programs. */
-  get #memory(): RunMemory {
-    const { storage } = this.#owned;
-    return {
-      make: (dtype, shape, isOperand) => storage.make(dtype, shape, isOperand),
-      hold: (dtype, shape, data, isOwn) => storage.hold(dtype, shape, data, isOwn),
-      keep: (value) => storage.keep(value),
-      release: (value) => storage.release(value),
-      operand: ({ data }) => data,
-      apply: (checked, inputs) => this.#apply(checked, inputs),
-      call: (body) => body(),
-    };
-  }
-
   /** The programs of the model, if its instance has the operators of models. */
   #programsOf(core: Core | undefined): Programs | undefined {
     if (!core?.module.makeProgram) return undefined;
@@ -717,7 +713,7 @@ class LoadedModel implements Model {
           copy.data.set(value.data as never);
           value = copy;
         }
-        values[number] = storage.keep(value);
+        values[number] = keep(value);
       }
       const queue = [...steps];
       for (let i = 0; i < queue.length; ++i) {
@@ -765,7 +761,7 @@ class LoadedModel implements Model {
     const { storage } = this.#owned;
     for (let i = 0; i < step.outputs.length; ++i) {
       const number = step.outputs[i] as number;
-      if (number !== absent) values[number] = storage.keep(results[i] as Stored);
+      if (number !== absent) values[number] = keep(results[i] as Stored);
     }
     for (const number of step.ends) {
       const value = values[number];
@@ -821,9 +817,9 @@ class LoadedModel implements Model {
     const { dtype, shape, data } = result;
     const same = known.find((value) => value?.data === data);
     if (same) return new Stored(dtype, shape, same.size, same.root);
-    const { storage, core } = this.#owned;
+    const { core } = this.#owned;
     const isInHeap = core?.owns(bufferOf(data));
-    return storage.hold(dtype, shape, isInHeap ? copyOf(data, dtype) : data, true);
+    return hold({ dtype, shape, data: isInHeap ? copyOf(data, dtype) : data }, true);
   }
 
   #multiply(
@@ -831,7 +827,7 @@ class LoadedModel implements Model {
     product: ProductStep,
     values: readonly (Stored | undefined)[],
     products: ModelProduct[] | undefined,
-    storage: RunMemory,
+    memory: RunMemory,
   ): Stored[] | Promise<Stored[]> {
     const { call, weights, links, views } = product;
     const { core } = this.#owned;
@@ -881,7 +877,7 @@ class LoadedModel implements Model {
       const shape = perm ? perm.map((axis) => plain.shape[axis] as number) : plain.shape;
       result = takes
         ? new Stored(plain.dtype, shape, addend.size, addend.root)
-        : storage.make(plain.dtype, shape, true);
+        : memory.make(plain.dtype, shape);
     }
     const operandOf = (
       number: number,
@@ -890,7 +886,7 @@ class LoadedModel implements Model {
     ): ProductOperand | undefined => {
       const handle = this.#loaded.handles.get(number);
       const view = i === undefined ? undefined : transposed[i];
-      const data = (handle ?? (value && storage.operand(value))) as DataArray;
+      const data = (handle ?? (value && memory.operand(value))) as DataArray;
       return value && { dtype: value.dtype, shape: value.shape, data, ...view };
     };
     const operands = inputs.map((input, i) => operandOf(step.inputs[i] as number, input, i));
@@ -905,19 +901,18 @@ class LoadedModel implements Model {
     }
     const args = call.arguments(operands, weights, extra);
     const finish = (returned: Shaped & { data?: DataArray }): Stored[] => {
-      let value =
-        result ?? storage.hold(returned.dtype, returned.shape, returned.data as DataArray, true);
+      let value = result ?? hold(returned as Value, true);
       for (const { link, inputs } of links.slice(fused)) {
         const taken = inputs.map((number) => (number === theResult ? value : values[number]));
-        temporary.push(storage.keep(value));
-        [value] = storage.apply(link.checked, taken) as [Stored];
+        temporary.push(keep(value));
+        [value] = memory.apply(link.checked, taken) as [Stored];
       }
-      storage.keep(value);
-      for (const each of temporary) storage.release(each);
+      keep(value);
+      for (const each of temporary) memory.release(each);
       --value.root.uses;
       return [value];
     };
-    const multiply = () => storage.call(() => this.#owned.call(call.name, args));
+    const multiply = () => memory.call(() => this.#owned.call(call.name, args));
     if (!products) return after(multiply(), finish);
     // With an instance in this thread nothing is awaited: another run would use the same memory.
     return after(this.#owned.call('explain', [call.name, ...args]), (plan) => {
@@ -1048,14 +1043,14 @@ class LoadedModel implements Model {
     find();
     return () => {
       const array = find();
-      const { storage, core } = this.#owned;
+      const { core } = this.#owned;
       let own = viewOf(stored, bufferOf(array), offsetOf(array), lengthOf(array));
       // A view of memory would move, and the caller may change an array before a worker is done.
       const isCopied = !core || core.owns(bufferOf(array));
       if (isCopied) own = copyOf(own, wanted);
       // Any value but 0 is true, as in models.
       if (wanted === 'bool') own = (own as Uint8Array).map((value) => Math.min(value, 1));
-      return storage.hold(wanted, axes, own, false);
+      return hold({ dtype: wanted, shape: axes, data: own }, false);
     };
   }
 }
