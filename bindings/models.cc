@@ -36,8 +36,8 @@ EMSCRIPTEN_BINDINGS(wgemm_models) {
   using emscripten::function;
   function("makeProgram", &make_program);
   function(
-      "runProgram", +[](uintptr_t program) {
-        return bindings::finish(program_at(program)->run(bindings::instance()));
+      "runProgram", +[](uintptr_t program, size_t first, size_t end) {
+        return bindings::finish(program_at(program)->run(bindings::instance(), first, end));
       });
   function("failedNode", +[](uintptr_t program) { return program_at(program)->failed_node(); });
   function(

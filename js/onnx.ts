@@ -16,12 +16,12 @@ export type {
 } from './onnx/read/model.js';
 export type { ExternalData } from './onnx/read/tensors.js';
 export { type ReadOptions, readOnnx } from './onnx/read/read.js';
-export {
-  loadModel,
-  type LoadOptions,
-  type Model,
-  type ModelProduct,
-  type ModelResult,
-  type ModelTensor,
-} from './onnx/run/session.js';
+export { loadModel, type LoadOptions } from './onnx/run/load.js';
+export type {
+  Model,
+  ModelProduct,
+  ModelResult,
+  ModelTensor,
+  RunOptions,
+} from './onnx/run/model.js';
 export type { OnnxDType } from './onnx/read/value.js';

@@ -17,6 +17,32 @@ export interface HandleRequest {
   readonly result: (outcome: unknown, data: DataArray | undefined) => unknown;
 }
 
+/** @internal A request about a model. */
+export interface ModelRequest {
+  readonly op: string;
+  readonly values: unknown;
+  readonly operands: readonly (Operand | null)[];
+  readonly result: (outcome: { readonly value?: unknown; readonly held?: Held }) => unknown;
+  readonly progress?: ((done: number) => void) | undefined;
+}
+
+/** @internal The link to a worker, for functions that take an instance. */
+export interface InstanceLink extends HandleLink {
+  /** Whether the worker has the operators of models. */
+  readonly models: boolean;
+  readonly dtypes: readonly DType[];
+  checkAlive(op: string): void;
+  /** Makes a handle. */
+  handleOf(held: Held): WorkerObject;
+  /** The number of a handle. */
+  numberOf(handle: WorkerObject, op: string, name: string): number;
+  callModel(
+    method: 'loadModel' | 'run' | 'explainModel',
+    options: CallOptions | undefined,
+    read: () => ModelRequest,
+  ): Promise<unknown>;
+}
+
 /** @internal What a handle needs of the link to its worker. */
 export interface HandleLink {
   readonly ended: boolean;

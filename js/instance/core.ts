@@ -344,3 +344,6 @@ export class Core {
 
 /** @internal The core of each instance, for functions that take an instance. */
 export const cores = new WeakMap<object, Core>();
+
+/** @internal The link of each instance in a worker: an InstanceLink of api/worker-handles.ts. */
+export const links = new WeakMap<object, object>();

@@ -44,7 +44,7 @@ export interface CoreModule {
   // In modules for models, from bindings/models.cc: programs, by their addresses.
   /** The block then begins with the address. */
   makeProgram?(words: number, count: number): number;
-  runProgram?(program: number): number;
+  runProgram?(program: number, first: number, end: number): number;
   failedNode?(program: number): number;
   dropProgram?(program: number): void;
   operatorName?(number: number): number;

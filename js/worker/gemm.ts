@@ -14,13 +14,14 @@ import { printable } from '../base/printable.js';
 import { isReadable, unpolluted } from '../base/properties.js';
 import { readOptions } from '../base/read-options.js';
 import type { OperationName } from '../call/call.js';
+import { links } from '../instance/core.js';
 import { failure } from '../instance/load.js';
 import { type CreateOptions, type Info, readSettings } from '../instance/start-core.js';
 import type { MemoryUse } from '../ops/alloc.js';
 import type { Explanation } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { readCall } from '../ops/read-call.js';
-import { Link, links, type Request } from './link.js';
+import { Link, type Request } from './link.js';
 import type { Method, Started } from './message.js';
 import { allocating, asking, computing, deserializing, explaining, packing } from './requests.js';
 import { adviceForWorker, portOfWorker, startWorker } from './start.js';
@@ -33,7 +34,8 @@ import { adviceForWorker, portOfWorker, startWorker } from './start.js';
 export interface WorkerCreateOptions extends CreateOptions {
   /**
    * A function that returns the worker, a `Worker` or one of `node:worker_threads`, from the
-   * package's `wgemm-worker.js` at any address. Default: the file next to this script.
+   * package's `wgemm-worker.js` at any address; with `models: true`, from its
+   * `wgemm-models-worker.js`. Default: the file next to this script.
    */
   worker?: (() => unknown) | undefined;
 }
@@ -64,12 +66,13 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
       `${op}: worker is ${typeof make}; it must be a function that returns a worker`,
     );
   }
-  const link = linkTo(make as (() => unknown) | undefined, assets);
+  const link = linkTo(make as (() => unknown) | undefined, assets, settings.models);
   try {
     const hasAssets = assets !== undefined;
     const request = asking<'createGemm'>({ ...settings, hasAssets });
     const { info, dtypes } = (await link.call(op, undefined, () => request)) as Started;
     link.dtypes = dtypes;
+    link.models = settings.models;
     return new Instance(link, info);
   } catch (error) {
     link.end(() => error);
@@ -77,10 +80,14 @@ export async function createGemm(options: WorkerCreateOptions = {}): Promise<Wor
   }
 }
 
-function linkTo(make: (() => unknown) | undefined, assets: CreateOptions['assets']): Link {
-  const advice = adviceForWorker(make !== undefined);
+function linkTo(
+  make: (() => unknown) | undefined,
+  assets: CreateOptions['assets'],
+  models: boolean,
+): Link {
+  const advice = adviceForWorker(make !== undefined, models);
   try {
-    return new Link(portOfWorker(make ? make() : startWorker()), assets, advice);
+    return new Link(portOfWorker(make ? make() : startWorker(models), models), assets, advice);
   } catch (error) {
     if (error instanceof GemmError) throw error;
     throw failure('the worker cannot be created', error, advice);

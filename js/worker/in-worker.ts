@@ -4,15 +4,15 @@
  */
 import type { Held } from '../api/worker-handles.js';
 import { classOf } from '../base/arrays.js';
-import { OutOfMemoryError } from '../base/errors.js';
 import { nodeWorkers } from '../base/port.js';
 import type { DataArray, Tensor } from '../base/tensor.js';
 import type { Arguments, OperationName } from '../call/call.js';
 import type { Operand } from '../call/operand.js';
 import { makeCall, runCall } from '../call/run.js';
+import { ArgumentError, OutOfMemoryError } from '../base/errors.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights } from '../instance/heap.js';
-import { startCore } from '../instance/start-core.js';
+import { type Info, startCore } from '../instance/start-core.js';
 import { readLayer } from '../linear/deserialize.js';
 import { type Layer, makeLayer } from '../linear/layer.js';
 import { allocTensor, memoryOf } from '../ops/alloc.js';
@@ -24,6 +24,7 @@ import {
   type Answer,
   type CallOrder,
   type Method,
+  type ModelOrder,
   operandsOf,
   type Order,
   type Outcome,
@@ -69,14 +70,50 @@ const port = ((): PagePort => {
 /** Calls and disposals in the order of the page. */
 const queue: Order[] = [];
 
+/** @internal A model in the worker. */
+export interface WorkerModel {
+  /** What the page must know of it. */
+  readonly described: object;
+  /** @param pause lets the worker take messages. It rejects if the page has cancelled the run */
+  run(operands: readonly (Operand | null)[], pause: Pause): Promise<Sent>;
+  explain(operands: readonly (Operand | null)[]): unknown;
+  dispose(): void;
+}
+
+/** @internal Undefined: it is not time for a pause. */
+export type Pause = () => Promise<void> | undefined;
+
+/** @internal A result with the buffers that move to the page. */
+export class Sent {
+  constructor(
+    readonly value: unknown,
+    readonly buffers: ArrayBuffer[],
+  ) {}
+}
+
+/** @internal What the script for models adds: js/onnx/in-worker.ts. */
+export const models: {
+  load?: (
+    core: Core,
+    info: Info,
+    order: ModelOrder,
+    progress: (done: number) => void | Promise<void>,
+  ) => Promise<WorkerModel>;
+} = {};
+
+type WorkerObject = HeapTensor | PackedWeights | Layer | WorkerModel;
+
 /** The objects that the handles of the page stand for, by number. */
-const objects = new Map<number, HeapTensor | PackedWeights | Layer>();
+const objects = new Map<number, WorkerObject>();
 
 /** The instance, once createGemm has started it. */
 let core: Core;
+let info: Info;
 let isStarted = false;
 let lastHandle = 0;
 let isBusy = false;
+/** The call that runs, and whether the page has cancelled it. */
+let running = { id: 0, isCancelled: false };
 let takeAsset: ((source: unknown) => void) | undefined;
 
 /** The call that was accepted and waits for its arrays. They do not come if it is cancelled. */
@@ -90,6 +127,7 @@ function take(order: Order): void {
     const index = queue.findIndex((waiting) => waiting.kind === 'call' && waiting.id === order.id);
     if (index >= 0) queue.splice(index, 1);
     if (accepted?.id === order.id) accepted.take();
+    if (running.id === order.id) running.isCancelled = true;
   } else if (order.kind === 'packet') {
     if (accepted?.id === order.id) accepted.take(order.packet);
   } else if (order.kind === 'asset') {
@@ -133,6 +171,7 @@ const nextTurn: () => Promise<unknown> = (() => {
 
 async function answer(order: CallOrder): Promise<void> {
   const { id, method, packet, isTrial } = order;
+  running = { id, isCancelled: false };
   try {
     let taken: Packet | undefined = packet;
     if (isTrial) {
@@ -183,7 +222,9 @@ const calls: { readonly [M in Method]: RunMethod<M> } = {
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
   deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
-  run: ({ layer }, operands) => runLayer(objects.get(layer) as Layer, operands),
+  run: ({ object }, operands) => runObject(objects.get(object) as Layer | WorkerModel, operands),
+  loadModel,
+  explainModel: ({ object }, operands) => (objects.get(object) as WorkerModel).explain(operands),
   alloc: (values) => allocTensor(core, values),
   memory: () => memoryOf(core),
   read: (_, [tensor]) => read(tensor?.source as HeapTensor),
@@ -207,11 +248,45 @@ function check({ method, values }: CallOrder, operands: (Operand | null)[]): voi
 async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<Started> {
   // Sent again: if the page made the worker long before, it may not have heard the first message.
   port.postMessage({ kind: 'ready' }, []);
+  if (settings.models && !models.load) {
+    const found = 'worker() returned a worker of wgemm-worker.js';
+    const rule = 'with models: true, it must return a worker of wgemm-models-worker.js';
+    throw new ArgumentError('createGemm', 'worker', `createGemm: ${found}; ${rule}`);
+  }
   const assets = hasAssets ? askPage : undefined;
-  const started = await startCore({ ...settings, assets });
-  core = started.core;
+  ({ core, info } = await startCore({ ...settings, assets }));
   isStarted = true;
-  return { info: started.info, dtypes: core.dtypes };
+  return { info, dtypes: core.dtypes };
+}
+
+async function loadModel(order: ModelOrder): Promise<WorkerModel> {
+  const { id } = running;
+  const pause = pauseIn(running);
+  const load = models.load as NonNullable<typeof models.load>; // the page has checked it
+  return await load(core, info, order, (done) => {
+    if (order.hasProgress) port.postMessage({ kind: 'progress', id, done }, []);
+    return pause();
+  });
+}
+
+/** Milliseconds of a call that takes long, after which the worker takes messages. */
+const turn = 8;
+
+/** The pauses of a call. */
+function pauseIn(call: typeof running): Pause {
+  let last = performance.now();
+  const pause = async () => {
+    await nextTurn();
+    last = performance.now();
+    if (call.isCancelled) throw new Error('the page has cancelled the call');
+  };
+  return () => (performance.now() - last < turn ? undefined : pause());
+}
+
+function runObject(object: Layer | WorkerModel, operands: (Operand | null)[]): unknown {
+  return 'described' in object
+    ? object.run(operands, pauseIn(running))
+    : runLayer(object, operands);
 }
 
 /** The option `assets`, a function that stays on the page. */
@@ -278,8 +353,14 @@ function isLayer(result: unknown): result is Layer {
   return typeof result === 'object' && result !== null && 'inputs' in result;
 }
 
+function isModel(result: unknown): result is WorkerModel {
+  return typeof result === 'object' && result !== null && 'described' in result;
+}
+
 /** The message about a result. */
 function outcomeOf(result: unknown): Outcome {
+  if (result instanceof Sent) return { ...result };
+  if (isModel(result)) return { held: hold(result), value: result.described, buffers: [] };
   if (HeapTensor.is(result) || PackedWeights.is(result) || isLayer(result))
     return { held: hold(result), buffers: [] };
   if (classOf(result) !== undefined) return sentArray(result as DataArray);
@@ -289,9 +370,10 @@ function outcomeOf(result: unknown): Outcome {
 }
 
 /** Numbers a new handle. */
-function hold(object: HeapTensor | PackedWeights | Layer): Held {
+function hold(object: WorkerObject): Held {
   const id = ++lastHandle;
   objects.set(id, object);
+  if ('described' in object) return { kind: 'weights', id, dtype: 'float32', shape: [] };
   if ('inputs' in object) {
     const { inputs, outputs, dtype, byteLength } = object;
     return { kind: 'weights', id, dtype, shape: [inputs, outputs], byteLength };

@@ -24,7 +24,7 @@ import type {
 } from '../linear/create-linear.js';
 import { readBytes } from '../ops/pack.js';
 import type { WorkerGemm } from './gemm.js';
-import { type Link, links, type Request } from './link.js';
+import { type Link, linkOf, type Request } from './link.js';
 import type { Method } from './message.js';
 import { running } from './requests.js';
 
@@ -227,7 +227,7 @@ async function make<M extends Method>(
   options: unknown,
   read: (link: Link) => Omit<Request<M>, 'result'>,
 ): Promise<never> {
-  const link = links.get(wg as object);
+  const link = linkOf(wg);
   if (!link) {
     const advice = `for an instance of wgemm, import ${op} from wgemm/linear`;
     const rule = `it must be an instance of wgemm/worker; ${advice}`;

@@ -2,16 +2,23 @@
 import {
   type CallOptions,
   callOptions,
+  handleOf,
   handles,
+  type Held,
+  type InstanceLink,
+  type ModelRequest,
   numberOf,
   type Signal,
+  type WorkerObject,
 } from '../api/worker-handles.js';
 import { bytesIn, detachedArray } from '../base/arrays.js';
 import { ArgumentError, GemmError } from '../base/errors.js';
 import { nodeWorkers, type Port, waitFor } from '../base/port.js';
 import { isReadable, unpolluted } from '../base/properties.js';
+import { checkSignal } from '../base/read-options.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Operand, Reader } from '../call/operand.js';
+import { links } from '../instance/core.js';
 import { urlOf } from '../instance/cross-origin.js';
 import { ask, type Assets, isAddress, readThreadSource, readWasmSource } from '../instance/load.js';
 import { isOperation } from '../ops/operations.js';
@@ -42,6 +49,7 @@ const kinds: readonly unknown[] = [
   'closing',
   'asset',
   'accepted',
+  'progress',
   'outcome',
   'error',
 ] satisfies Answer['kind'][];
@@ -60,13 +68,16 @@ export interface Request<M extends Method> {
   readonly operands: readonly (Operand | null)[];
   /** Makes what the caller gets. `data` is the array of the outcome. */
   readonly result: (outcome: Outcome, data: DataArray | undefined, transfer: boolean) => unknown;
+  /** Is told how much is done: from 0 to 1. */
+  readonly progress?: ((done: number) => void) | undefined;
 }
 
 /** A call that has no answer yet. */
 interface PendingCall {
-  readonly method: Method;
+  /** The name of the call in errors. */
+  readonly op: string;
   /** Keeps its handles from the collector. */
-  readonly request: unknown;
+  readonly request: Request<Method>;
   /** Sends the arrays, once the worker has accepted the call. */
   readonly sendArrays: () => void;
   readonly resolve: (outcome: Outcome) => void;
@@ -74,11 +85,12 @@ interface PendingCall {
 }
 
 /** @internal The link to the worker of an instance, and the Reader of its calls. */
-export class Link implements Reader {
+export class Link implements Reader, InstanceLink {
   readonly callOptions = callOptions;
   readonly handles = handles;
   /** Known once the worker has started the instance. */
   dtypes: readonly DType[] = [];
+  models = false;
   #port: Port;
   #assets: Assets | undefined;
   readonly #advice: string;
@@ -115,7 +127,7 @@ export class Link implements Reader {
     if (this.#end) return;
     this.#end = errorFor;
     this.#waiting?.end();
-    for (const { method, reject } of this.#pending.values()) reject(errorFor(method));
+    for (const { op, reject } of this.#pending.values()) reject(errorFor(op));
     this.#pending.clear();
     const port = this.#port;
     this.#port = gone; // handles keep this link alive, and must not keep the worker alive
@@ -156,7 +168,7 @@ export class Link implements Reader {
       return true;
     } catch (error) {
       const pending = this.#pending.get(id);
-      pending?.reject(notSent(pending.method, error));
+      pending?.reject(notSent(pending.op, error));
       return false;
     }
   }
@@ -205,7 +217,7 @@ export class Link implements Reader {
           const packetOrder = () => ({ kind: 'packet' as const, id, packet: packetBy('move') });
           if (!this.#send(id, packetOrder)) this.#cancelAccepted(id);
         };
-        this.#pending.set(id, { method, request, sendArrays, resolve, reject });
+        this.#pending.set(id, { op, request, sendArrays, resolve, reject });
         // A signal of the user's own class may end the instance, or abort the call at once.
         signal?.addEventListener('abort', abort);
         this.checkAlive(method);
@@ -223,6 +235,23 @@ export class Link implements Reader {
       this.#settle(id); // a stack overflow may have left it
       signal?.removeEventListener('abort', abort);
     }
+  }
+
+  handleOf(held: Held): WorkerObject {
+    return handleOf(this, held);
+  }
+
+  numberOf(handle: WorkerObject, op: string, name: string): number {
+    return numberOf(handle, this, op, name);
+  }
+
+  /** Makes a call about a model. */
+  async callModel(
+    method: 'loadModel' | 'run' | 'explainModel',
+    options: CallOptions | undefined,
+    read: () => ModelRequest,
+  ): Promise<unknown> {
+    return await this.call(method, options, read as () => Request<typeof method>);
   }
 
   /** Takes a call off the list, and returns whether it was on it. */
@@ -251,6 +280,9 @@ export class Link implements Reader {
       case 'asset':
         void this.#provide(answer.file);
         break;
+      case 'progress':
+        this.#tell(answer.id, answer.done);
+        break;
       case 'outcome':
       case 'error': {
         const pending = this.#pending.get(answer.id);
@@ -265,6 +297,18 @@ export class Link implements Reader {
           pending.reject(errorOf(answer));
         }
       }
+    }
+  }
+
+  /** Tells the caller how much of a call is done. If its function throws, the call ends. */
+  #tell(id: number, done: number): void {
+    const pending = this.#pending.get(id);
+    try {
+      pending?.request.progress?.(done);
+    } catch (error) {
+      if (!this.#settle(id)) return;
+      pending?.reject(error);
+      this.order({ kind: 'cancel', id });
     }
   }
 
@@ -302,14 +346,7 @@ function readCallOptions(
       `${op}: transfer is of type ${typeof transfer}; it must be a boolean`,
     );
   }
-  const isSignal =
-    isReadable(signal) &&
-    typeof signal.addEventListener === 'function' &&
-    typeof signal.removeEventListener === 'function' &&
-    typeof signal.aborted === 'boolean';
-  if (signal !== undefined && !isSignal) {
-    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
-  }
+  checkSignal(op, signal);
   return { transfer, signal };
 }
 
@@ -322,5 +359,6 @@ function addressOf(source: unknown): unknown {
   return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }
 
-/** @internal The link of each instance, for functions that take an instance. */
-export const links = new WeakMap<object, Link>();
+/** @internal The link of an instance in a worker; undefined for another value. */
+export const linkOf = (wg: unknown): Link | undefined =>
+  links.get(wg as object) as Link | undefined;

@@ -27,8 +27,11 @@ export interface Values extends Record<OperationName, { readonly attributes: Flo
   createLinear: Omit<LinearArguments, 'operands'>;
   /** Its operand is the bytes. */
   deserializeLinear: undefined;
-  /** Its operands are x and `out`. `layer`: its number. */
-  run: { readonly layer: number };
+  /** Its operands are x and `out` of a layer, or the feeds of a model. `object`: its number. */
+  run: { readonly object: number };
+  loadModel: ModelOrder;
+  /** Its operands are the feeds. `object`: the number of the model. */
+  explainModel: { readonly object: number };
   alloc: AllocArguments;
   memory: undefined;
   /** Its operand is the tensor. */
@@ -37,6 +40,15 @@ export interface Values extends Record<OperationName, { readonly attributes: Flo
   write: { readonly offset: number };
   /** Its operand is the weights. */
   serialize: undefined;
+}
+
+/** @internal What the page sends of a model. The worker knows more of it: js/onnx/in-worker.ts. */
+export interface ModelOrder {
+  /** What `readOnnx` returned. */
+  readonly model: object;
+  readonly outputs: readonly string[] | undefined;
+  /** Whether the page wants to know the progress. */
+  readonly hasProgress: boolean;
 }
 
 /** @internal */
@@ -72,6 +84,7 @@ export type Answer =
   | { readonly kind: 'closing'; readonly why: string }
   | { readonly kind: 'asset'; readonly file: string }
   | { readonly kind: 'accepted'; readonly id: number }
+  | { readonly kind: 'progress'; readonly id: number; readonly done: number }
   | { readonly kind: 'outcome'; readonly id: number; readonly outcome: Outcome }
   | ErrorAnswer;
 

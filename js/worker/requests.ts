@@ -57,7 +57,7 @@ export function running(
     out === undefined ? null : readTensor(link, op, 'out', out),
   ];
   const result = resultIn(link, op, operands, out);
-  return { values: { layer: number() }, operands, result };
+  return { values: { object: number() }, operands, result };
 }
 
 /** @internal */

@@ -4,13 +4,16 @@ import { lackOfModules, nodeWorkers, type Port, portOf } from '../base/port.js';
 import { makeWebWorker, otherOrigin, urlOf } from '../instance/cross-origin.js';
 import { adviceForScript } from '../instance/load.js';
 
-const script = 'wgemm-worker.js';
+const scriptFor = (models: boolean) => (models ? 'wgemm-models-worker.js' : 'wgemm-worker.js');
 
-/** @internal Makes a worker from the script next to this one. */
-export function startWorker(): unknown {
+/**
+ * @internal Makes a worker from the script next to this one.
+ * @param models whether it must run models
+ */
+export function startWorker(models: boolean): unknown {
   const threads = nodeWorkers();
-  const address = addressOfScript();
-  // Bundlers make another file from the expression at the end, so this does not use it. The worker
+  const address = addressOf(scriptFor(models));
+  // Bundlers make other files from the expressions at the end, so this does not use it. The worker
   // gets no flags of the process, since --input-type would be wrong for a file.
   if (threads) {
     if (!address) throw new Error('this script does not know its own address');
@@ -29,32 +32,35 @@ export function startWorker(): unknown {
         (lackOfModules() ?? 'this runtime has no workers; use wgemm instead of wgemm/worker'),
     );
   if (address && otherOrigin(address)) return makeWebWorker(address);
-  return new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
+  return models
+    ? new Worker(new URL('./wgemm-models-worker.js', import.meta.url), { type: 'module' })
+    : new Worker(new URL('./wgemm-worker.js', import.meta.url), { type: 'module' });
 }
 
-/** Where the script is without a bundler; undefined if this one does not know its own address. */
-function addressOfScript(): URL | undefined {
+/** Where a script is without a bundler; undefined if this one does not know its own address. */
+function addressOf(script: string): URL | undefined {
   const own = import.meta.url as string | undefined;
   return own ? urlOf(script, own) : undefined;
 }
 
 /** @internal The advice if the worker does not start. `isGiven`: the option `worker` made it. */
-export function adviceForWorker(isGiven: boolean): string {
-  return adviceForScript(script, isGiven ? undefined : addressOfScript());
+export function adviceForWorker(isGiven: boolean, models: boolean): string {
+  const script = scriptFor(models);
+  return adviceForScript(script, isGiven ? undefined : addressOf(script));
 }
 
 /** Workers that have an instance. */
 const taken = new WeakSet<object>();
 
 /** @internal The port of a worker that the option `worker` returned. */
-export function portOfWorker(made: unknown): Port {
+export function portOfWorker(made: unknown, models: boolean): Port {
   const worker = made as Record<string, unknown> | null | undefined;
   const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
   if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
     throw new ArgumentError(
       'createGemm',
       'worker',
-      `createGemm: worker() returned ${describe(made)}; it must return a worker of ${script}`,
+      `createGemm: worker() returned ${describe(made)}; it must return a worker of ${scriptFor(models)}`,
     );
   }
   // Two instances in one worker would each take the answers to the other.

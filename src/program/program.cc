@@ -183,8 +183,9 @@ Status Program::run_product(Context& context, Step* step) {
   return wgemm::run(context, product->planned);
 }
 
-Status Program::run(Context& context) {
-  for (Step& step : steps_) {
+Status Program::run(Context& context, size_t first, size_t end) {
+  for (size_t i = first; i < std::min(end, steps_.size()); ++i) {
+    Step& step = steps_[i];
     Status status = step.op.op == nullptr ? run_product(context, &step) : nn::run(context, step.op);
     if (status.ok()) continue;
     failed_node_ = step.node;

@@ -32,9 +32,10 @@ class Program {
                        bool* is_valid);
   void destroy(Context& context);
 
-  // Executes the steps. A product is planned when it is executed for the first time, since its
-  // scales exist only then. After an error, failed_node() is the node of the step at fault.
-  Status run(Context& context);
+  // Executes steps `first` to `end`, or to the last one if there are fewer. A product is planned
+  // when it is executed for the first time, since its scales exist only then. After an error,
+  // failed_node() is the node of the step at fault.
+  Status run(Context& context, size_t first, size_t end);
   int failed_node() const { return failed_node_; }
 
  private:

@@ -51,7 +51,7 @@ const cases = {
 
 await main(async () => {
   const { only, threads } = readOptions({ only: { type: 'string' } });
-  using wg = await createGemm({ threads });
+  using wg = await createGemm({ threads, models: true });
   for (const name of only?.split(',') ?? Object.keys(cases)) {
     const dtypes = ['float32', 'float16', 'bfloat16'];
     const calls = await Promise.all(dtypes.map(async (dtype) => await cases[name](dtype, wg)));

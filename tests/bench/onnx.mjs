@@ -28,7 +28,7 @@ await main(async () => {
   });
   const { threads } = values;
   const ort = await loadOrt({ threads });
-  const wg = await createGemm({ threads });
+  const wg = await createGemm({ threads, models: true });
   const rows = [];
   for (const name of values.only.split(',')) {
     const { model, shape, output, target } = models[name];

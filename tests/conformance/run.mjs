@@ -64,7 +64,7 @@ if (wrong) {
   const instances = [];
   for (const build of builds) {
     try {
-      instances.push(await createGemm(build));
+      instances.push(await createGemm({ ...build, models: values.models ?? false }));
     } catch (error) {
       if (error.code !== 'UNSUPPORTED' || build === builds[0]) throw error;
       console.log(`conformance: ${error.message}`);

@@ -43,7 +43,7 @@ TEST(Program, RunsOperatorsAndProducts) {
   ASSERT_TRUE(program != nullptr);
   for (const float first : {1.0F, 5.0F}) {
     a[0] = first;
-    ASSERT_TRUE(program->run(context).ok());
+    ASSERT_TRUE(program->run(context, 0, SIZE_MAX).ok());
     EXPECT_EQ(y[0], first + 10);
     EXPECT_EQ(y[1], 22);
     EXPECT_EQ(y[3], 24);

@@ -37,7 +37,7 @@ export async function smoke(
   },
   options,
 ) {
-  const wg = await createGemm(options);
+  const wg = await createGemm({ ...options, ...(loadModel && { models: true }) });
 
   const y = await wg.gemm(a, b, 10, { alpha: 0.5 });
   expect('gemm', [y.shape, y.dtype, y.data], [[2, 2], 'float32', [12, 12.5, 15, 15.5]]);

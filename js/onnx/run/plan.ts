@@ -5,12 +5,12 @@
 import { arrayOf } from '../../base/arrays.js';
 import type { Activation } from '../../call/options.js';
 import { fusions } from '../graph/fusions.js';
-import type { CheckedGraph, CheckedNode } from '../graph/graph.js';
+import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
 import { keyOf } from '../operators/operator.js';
 import { isRounded } from '../operators/record.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
-import type { OnnxNode } from '../read/model.js';
+import type { OnnxModel, OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** @internal A node after a product. The call of the product computes it, too, if it can. */
@@ -42,6 +42,7 @@ export interface PlannedStep {
 
 /** @internal */
 export interface PlannedModel {
+  readonly graph: CheckedGraph;
   readonly steps: readonly PlannedStep[];
   /** Constants of the model and those that were folded, by name. */
   readonly constants: ReadonlyMap<string, Value>;
@@ -57,12 +58,13 @@ const timesLarger = 8;
 /** The most bytes of all that are folded, beyond the constants of the model. */
 const mostFolded = 2 ** 26;
 
-/** @internal @param isHere whether a product can write a result with strides */
-export function planSteps(graph: CheckedGraph, isHere: boolean): PlannedModel {
+/** @internal Checks a model and plans its steps. @param chosen the names of the outputs */
+export function planModel(model: OnnxModel, chosen: readonly string[] | undefined): PlannedModel {
+  const graph = checkGraph(model, chosen);
   const constants = new Map<string, Value>(graph.constants);
   const isOutput = new Set(graph.outputs.map(({ name }) => name));
   const nodes = fuse(fold(graph.nodes, constants), isOutput, constants, fusions);
-  return { steps: join(nodes, isOutput, constants, isHere), constants };
+  return { graph, steps: join(nodes, isOutput, constants), constants };
 }
 
 /** Computes nodes whose inputs are constants. Returns the other nodes. */
@@ -116,7 +118,6 @@ function join(
   nodes: readonly CheckedNode[],
   isOutput: ReadonlySet<string>,
   constants: ReadonlyMap<string, Value>,
-  isHere: boolean,
 ): PlannedStep[] {
   const takers = findTakers(nodes);
   const viewed = findViews(nodes, isOutput, takers, constants);
@@ -130,7 +131,7 @@ function join(
     while (!isOutput.has(input)) {
       const [taker, ...others] = takers.get(input) ?? [];
       if (!taker || others.length > 0 || joined.has(taker)) break;
-      const link = linkOf(taker, input, product, links, constants, isHere);
+      const link = linkOf(taker, input, product, links, constants);
       if (!link) break;
       links.push(link);
       joined.add(taker);
@@ -197,7 +198,6 @@ function linkOf(
   { product }: CheckedNode,
   links: readonly ProductLink[],
   constants: ReadonlyMap<string, Value>,
-  isHere: boolean,
 ): ProductLink | undefined {
   const { node } = checked;
   const fuses = product?.fuses;
@@ -229,7 +229,7 @@ function linkOf(
       return activation && { ...link, kind: 'activation', activation };
     }
     case 'Transpose': {
-      if (!isHere || fuses.bias !== 'any') return undefined;
+      if (fuses.bias !== 'any') return undefined;
       return { ...link, kind: 'transpose' };
     }
     default:

@@ -31,7 +31,7 @@ import { expectError, rejected, thrown } from '../support/errors.js';
 let wg: Gemm;
 let there: WorkerGemm;
 beforeAll(async () => {
-  wg = await createGemm();
+  wg = await createGemm({ models: true });
   there = await startWorker();
 });
 afterAll(() => {

@@ -1,5 +1,7 @@
 /** Models of several nodes, against ONNX Runtime Web on the same bytes, and in a worker. */
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
+import { createGemm } from 'wgemm';
 import { loadModel, type ModelResult } from 'wgemm/onnx';
 import { createGemm as createInWorker } from 'wgemm/worker';
 import { dynamicMlp, encoderBlock, int8Mlp, mlp, nbitsMlp } from '../../peers/onnx-graphs.mjs';
@@ -130,7 +132,7 @@ describe.each(cases)('$name', ({ bytes, shapes, output, bound }) => {
     const here = await loadModel(bytes, { determinism: 'strict' });
     const wanted = (await here.run({ x }))[output];
     here.dispose();
-    const worker = await createInWorker({ determinism: 'strict' });
+    const worker = await createInWorker({ determinism: 'strict', models: true });
     const there = await loadModel(bytes, { wg: worker });
     // Runs wait for each other, and the call copies its inputs.
     const again = { ...x, data: x.data.slice() };
@@ -138,9 +140,7 @@ describe.each(cases)('$name', ({ bytes, shapes, output, bound }) => {
     again.data.fill(NaN);
     const [first, second] = (await Promise.all(runs)).map((result) => result[output]);
     expect(second).toEqual(first);
-    // In a worker, JavaScript computes the operators around products: other last bits.
-    const { data, shape } = wanted as ModelResult;
-    expectClose(first as ModelResult, { data, dims: shape }, bound && 1e-5);
+    expect(first).toEqual(wanted);
     there.dispose();
     expect((await worker.memory()).inUse).toBe(0);
     expect(worker.disposed).toBe(false);
@@ -169,7 +169,7 @@ it('chosen outputs and their inputs are the same in a worker', async () => {
     initializers: [tensor('w', [5, 4])],
   });
   const x = inputOf([3, 5], 1);
-  const worker = await createInWorker({ determinism: 'strict' });
+  const worker = await createInWorker({ determinism: 'strict', models: true });
   const there = await loadModel(bytes, { wg: worker, outputs: names });
   const here = await loadModel(bytes, { determinism: 'strict', outputs: names });
   const one = await loadModel(bytes, { wg: worker, outputs });
@@ -204,7 +204,7 @@ it('nodes that the worker refuses as one call run on their own', async () => {
       { name: 'several', dtype: 'float32', shape: [3], data: Float32Array.of(1, 2, 3) },
     ],
   });
-  const worker = await createInWorker();
+  const worker = await createInWorker({ models: true });
   const there = await loadModel(bytes, { wg: worker });
   const here = await loadModel(bytes, { wg });
   const x = inputOf([5, 4], 1);
@@ -220,18 +220,129 @@ it('nodes that the worker refuses as one call run on their own', async () => {
   worker.dispose();
 });
 
-it('dispose() while a run waits for a worker frees all, and later runs are refused', async () => {
-  const worker = await createInWorker();
+it('dispose() in a worker waits for earlier runs, frees all, and refuses later runs', async () => {
+  const worker = await createInWorker({ models: true });
   const model = await loadModel(mlp(), { wg: worker });
   const x = inputOf([1, 784], 1);
-  const runs = [model.run({ x }), model.run({ x })].map((run) =>
-    run.catch((error: unknown) => error),
-  );
+  const runs = [model.run({ x }), model.run({ x })];
   model.dispose();
-  for (const result of await Promise.all(runs)) expect(result).toMatchObject({ code: 'DISPOSED' });
+  expect(model.disposed).toBe(true);
+  const [first, second] = await Promise.all(runs);
+  expect(second).toEqual(first);
   await expect(model.run({ x })).rejects.toMatchObject({ code: 'DISPOSED' });
   expect((await worker.memory()).inUse).toBe(0);
   worker.dispose();
+});
+
+it('an instance without the operators of models is refused', async () => {
+  const here = await createGemm();
+  const there = await createInWorker();
+  for (const wg of [here, there])
+    await expect(loadModel(mlp(), { wg })).rejects.toThrow(
+      'loadModel: wg has no operators of models; create it by createGemm({ models: true })',
+    );
+  here.dispose();
+  there.dispose();
+  for (const wg of [here, there])
+    await expect(loadModel(mlp(), { wg })).rejects.toMatchObject({ code: 'DISPOSED' });
+});
+
+it('a worker of the script without models cannot have models', async () => {
+  const url = import.meta.resolve('wgemm/assets/wgemm-worker.js');
+  const worker = () => new Worker(new URL(url));
+  await expect(createInWorker({ models: true, worker })).rejects.toThrow(
+    'createGemm: worker() returned a worker of wgemm-worker.js; ' +
+      'with models: true, it must return a worker of wgemm-models-worker.js',
+  );
+});
+
+describe('a signal', () => {
+  /** A chain of products that takes some 100 ms. */
+  const chain = (count: number) => {
+    const w = new Float32Array(512 * 512).fill(2 ** -9);
+    return encodeGraph({
+      nodes: Array.from({ length: count }, (_, i) => ({
+        op: 'MatMul',
+        inputs: [i === 0 ? 'x' : `y${i}`, 'w'],
+        outputs: [i === count - 1 ? 'y' : `y${i + 1}`],
+      })),
+      inputs: [{ name: 'x', dtype: 'float32', shape: [512, 512] }],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+      initializers: [{ name: 'w', dtype: 'float32', shape: [512, 512], data: w }],
+    });
+  };
+
+  it('ends a run in a worker, which then goes on with other calls', async () => {
+    const worker = await createInWorker({ models: true });
+    const model = await loadModel(chain(400), { wg: worker });
+    const x = inputOf([512, 512], 1);
+    const wanted = await model.run({ x });
+    const start = performance.now();
+    await model.run({ x });
+    const whole = performance.now() - start;
+    const controller = new AbortController();
+    const run = model.run({ x }, { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('enough')), 20);
+    await expect(run).rejects.toThrow('enough');
+    const aborted = performance.now();
+    await worker.memory(); // waits until the worker has ended the run
+    expect(performance.now() - aborted).toBeLessThan(whole / 2);
+    expect(await model.run({ x })).toEqual(wanted);
+    model.dispose();
+    expect((await worker.memory()).inUse).toBe(0);
+    worker.dispose();
+  });
+
+  it('is refused if it is none, and ends a run that has not begun', async () => {
+    const worker = await createInWorker({ models: true });
+    for (const options of [{ wg }, { wg: worker }]) {
+      const model = await loadModel(mlp(), options);
+      const x = inputOf([1, 784], 1);
+      await expect(model.run({ x }, { signal: AbortSignal.abort('why') })).rejects.toBe('why');
+      await expect(model.run({ x }, { signal: 1 as never })).rejects.toThrow(
+        'run: signal must be an AbortSignal',
+      );
+      await expect(model.run({ x }, { time: 1 } as never)).rejects.toThrow(
+        'run: the option "time" is not known; it must be one of signal',
+      );
+      await model.run({ x });
+      model.dispose();
+    }
+    worker.dispose();
+  });
+});
+
+describe('progress', () => {
+  it('grows to 1, in this thread and in a worker', async () => {
+    const worker = await createInWorker({ models: true });
+    for (const options of [{}, { wg }, { wg: worker }]) {
+      const told: number[] = [];
+      const model = await loadModel(mlp(), { ...options, progress: (done) => told.push(done) });
+      model.dispose();
+      expect(told.length).toBeGreaterThan(3);
+      expect([...told].sort((a, b) => a - b)).toEqual(told);
+      expect(told[0]).toBeLessThan(1);
+      expect(told.at(-1)).toBe(1);
+    }
+    worker.dispose();
+  });
+
+  it('ends the loading by an error, and frees all', async () => {
+    const before = wg.memory().inUse;
+    const worker = await createInWorker({ models: true });
+    const progress = () => {
+      throw new Error('no more');
+    };
+    for (const options of [{}, { wg }, { wg: worker }])
+      await expect(loadModel(mlp(), { ...options, progress })).rejects.toThrow('no more');
+    expect(wg.memory().inUse).toBe(before);
+    await worker.memory(); // the worker has noticed by then
+    expect((await worker.memory()).inUse).toBe(0);
+    worker.dispose();
+    await expect(loadModel(mlp(), { progress: 1 as never })).rejects.toThrow(
+      'loadModel: progress is 1; it must be a function',
+    );
+  });
 });
 
 it('an instance that does not start while the model is read is an error of the call only', async () => {
@@ -255,7 +366,7 @@ it('an instance that does not start while the model is read is an error of the c
 });
 
 it('a proxy of an instance in a worker is refused', async () => {
-  const worker = await createInWorker();
+  const worker = await createInWorker({ models: true });
   try {
     for (const made of [new Proxy(worker, {}), Object.create(worker) as typeof worker])
       await expect(loadModel(mlp(), { wg: made })).rejects.toThrow(/wg is an object; it must be/);

@@ -832,7 +832,7 @@ describe('feeds', () => {
     const error = await rejected(model.run(detaches));
     const says = ['x has a detached array as data'];
     expectError(error, { code: 'ARGUMENT', op: 'run', argument: 'x', says });
-    const own = await createGemm();
+    const own = await createGemm({ models: true });
     const here = await loadModel(bytes, { wg: own });
     const held = own.alloc('float32', [2, 3]);
     held.data.set(x.data as Float32Array);
@@ -1144,7 +1144,7 @@ describe('a model is refused', () => {
 
   it('with an instance that is none, or options next to one', async () => {
     const bytes = mlp();
-    const wrong = await rejected(loadModel(bytes, { wg: createGemm() as never }));
+    const wrong = await rejected(loadModel(bytes, { wg: createGemm({ models: true }) as never }));
     expectError(wrong, {
       code: 'ARGUMENT',
       op: 'loadModel',
@@ -1344,7 +1344,7 @@ describe('a run is refused, and its memory is freed', () => {
       { code: 'OUT_OF_MEMORY' as const },
     ],
   ])('%s', async (_, nodes, wanted) => {
-    const small = await createGemm({ maxMemory: 2 ** 24 });
+    const small = await createGemm({ maxMemory: 2 ** 24, models: true });
     const sizes = (name: string, size: bigint): TensorSpec => ({
       name,
       dtype: 'int64',

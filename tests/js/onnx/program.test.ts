@@ -21,7 +21,7 @@ const ones = (...shape: number[]) => ({
 
 /** What the glue of an instance has, as far as the tests call it. */
 interface Glue {
-  runProgram: (program: number) => number;
+  runProgram: (program: number, first: number, end: number) => number;
 }
 
 /** The glue of the instance that records a run in `body`: it becomes the prototype of an object. */
@@ -59,9 +59,9 @@ async function callsOf(bytes: Uint8Array, feeds: Parameters<Model['run']>[0]): P
   await model.run(feeds);
   const { runProgram } = glue;
   let calls = 0;
-  glue.runProgram = (program) => {
+  glue.runProgram = (...args) => {
     ++calls;
-    return runProgram(program);
+    return runProgram(...args);
   };
   try {
     await model.run(feeds);

@@ -1,0 +1,49 @@
+/**
+ * The script of the worker of `wgemm/worker` with models, `wgemm-models-worker.js`. The page has
+ * read the file and checks feeds; the worker does the rest.
+ */
+import { instanceOf } from '../api/create-gemm.js';
+import { viewOf } from '../base/arrays.js';
+import type { DataArray } from '../base/tensor.js';
+import type { Operand } from '../call/operand.js';
+import { models, type Pause, Sent, type WorkerModel } from '../worker/in-worker.js';
+import type { OnnxModel } from './read/model.js';
+import { type OnnxDType, storedAs, type Value } from './read/value.js';
+import { planModel } from './run/plan.js';
+import { Session } from './run/session.js';
+
+models.load = async (core, info, { model, outputs }, progress) => {
+  wg ??= instanceOf(core, info);
+  const planned = planModel(model as OnnxModel, outputs);
+  return modelOf(await Session.load(planned, wg, progress));
+};
+
+/** The instance of the worker, once it has a model. */
+let wg: ReturnType<typeof instanceOf> | undefined;
+
+function modelOf(session: Session): WorkerModel {
+  const { inputs, outputs } = session;
+  const valuesOf = (operands: readonly (Operand | null)[]) =>
+    operands.map((operand, i): Value | undefined => {
+      if (!operand) return undefined;
+      const dtype = inputs[i]?.info.dtype as OnnxDType;
+      const { buffer, byteOffset, length } = operand.source as DataArray;
+      const data = viewOf(storedAs(dtype), buffer, byteOffset, length);
+      return { dtype, shape: operand.shape, data };
+    });
+  return {
+    described: {
+      inputs: inputs.map(({ info, isOptional }) => ({ info, isOptional })),
+      outputs,
+    },
+    async run(operands, pause: Pause) {
+      const values = await session.runInSlices(valuesOf(operands), pause);
+      return new Sent(
+        values.map(({ dtype, shape, data }) => ({ dtype, shape, data })),
+        values.map(({ data }) => data.buffer as ArrayBuffer),
+      );
+    },
+    explain: (operands) => session.explain(valuesOf(operands)),
+    dispose: () => session.dispose(),
+  };
+}

@@ -1,0 +1,190 @@
+/** `loadModel`: chooses where a model runs, and loads it there. */
+import { createGemm, type Gemm } from '../../api/create-gemm.js';
+import type { InstanceLink } from '../../api/worker-handles.js';
+import { givenBytes } from '../../base/bytes.js';
+import { ArgumentError, describe } from '../../base/errors.js';
+import { has, isList, isReadable } from '../../base/properties.js';
+import { readOptions } from '../../base/read-options.js';
+import { cores, links } from '../../instance/core.js';
+import type { InstanceOptions } from '../../instance/start-core.js';
+import type { WorkerGemm } from '../../worker/gemm.js';
+import type { OnnxModel } from '../read/model.js';
+import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
+import { LoadedModel, type Model } from './model.js';
+import { planModel } from './plan.js';
+import { loadInWorker } from './remote.js';
+import { type Progress, Session } from './session.js';
+
+/**
+ * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of
+ * `wgemm` or of `wgemm/worker`, created with `models: true`: `wgemm/inline` is a copy of its own.
+ * Dispose of it after the model.
+ *
+ * @category Models
+ */
+export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
+  ReadOptions & {
+    /**
+     * The names of the outputs, such as `['probabilities']`, or of values between nodes. The model
+     * loads only what they need: it has no other inputs, and other nodes need not be supported.
+     * Default: the outputs that the model declares.
+     */
+    outputs?: readonly string[] | undefined;
+    /**
+     * Is called while the constants of the model are packed or copied, and at the end. With this
+     * option, loading in this thread lets other tasks run some 60 times per second. What it throws
+     * ends the loading. Default: none.
+     * @param done from 0 to 1: how much of their bytes is loaded
+     */
+    progress?: ((done: number) => void) | undefined;
+  };
+
+const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
+
+/**
+ * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
+ * constant, and packs constant weights. Afterwards nothing of the bytes or of the OnnxModel is
+ * needed.
+ *
+ * @example
+ * const model = await loadModel(await (await fetch('digits.onnx')).arrayBuffer());
+ * const { scores } = await model.run({ x: { data: pixels, shape: [1, 784] } });
+ * model.dispose();
+ *
+ * @param source the bytes of an .onnx file, which must not change until the promise settles; or
+ * the object that `readOnnx` returned, not a copy
+ * @param options all have defaults
+ * @returns a promise of the model. The caller must `dispose()` of it
+ * @throws by rejection: UnsupportedError, which lists all operators that are missing, and the nodes
+ * that are not supported for another reason; ArgumentError, DTypeError, ShapeError and
+ * PackMismatchError, which name the node at fault; and what `readOnnx` and `createGemm` throw
+ *
+ * @category Models
+ */
+export async function loadModel(
+  source: Uint8Array | ArrayBuffer | OnnxModel,
+  options: LoadOptions = {},
+): Promise<Model> {
+  const op = 'loadModel';
+  const names = ['wg', 'externalData', 'outputs', 'progress', ...createOptions];
+  const read = readOptions(op, options, names) as LoadOptions;
+  const { wg: given, externalData, outputs: chosen, progress } = read; // each once
+  const { threads, simd, determinism, assets, maxMemory } = read;
+  const settings = { threads, simd, determinism, assets, maxMemory };
+  checkFetch(op, externalData);
+  const outputs = readOutputs(chosen);
+  const tell = progressOf(progress);
+  const bytes = readSource(source);
+  if (given !== undefined) {
+    checkInstance(given);
+    const name = createOptions.find((name) => settings[name] !== undefined);
+    if (name !== undefined)
+      throw new ArgumentError(op, name, `${op}: pass either wg or ${name}, not both`);
+  }
+  // It starts while the model is read.
+  const starting = Promise.resolve(given ?? createGemm({ ...settings, models: true }));
+  starting.catch(() => undefined); // it may fail before it is awaited
+  try {
+    const model = bytes ? await readOnnx(bytes, { externalData }) : (source as OnnxModel);
+    const link = given && linkOf(given);
+    if (given && link) {
+      const runner = await loadInWorker(given, link, model, outputs, progress);
+      return new LoadedModel(runner, undefined);
+    }
+    const planned = planModel(model, outputs);
+    const wg = (await starting) as Gemm;
+    const session = await Session.load(planned, wg, tell);
+    return new LoadedModel(session, given ? undefined : wg);
+  } catch (error) {
+    if (given === undefined)
+      void starting.then(
+        (started) => started.dispose(),
+        () => undefined,
+      );
+    throw error;
+  }
+}
+
+/** The bytes of a model; undefined if `source` is a model that was read. */
+function readSource(source: unknown): Uint8Array | undefined {
+  const op = 'loadModel';
+  if (!isReadable(source) || !has(source, 'graph')) return givenBytes(op, 'source', source);
+  if (models.has(source)) return undefined;
+  const found = 'source is not itself a model from readOnnx()';
+  const advice = 'pass the model that readOnnx() returned, or bytes';
+  throw new ArgumentError(op, 'source', `${op}: ${found}; ${advice}`);
+}
+
+/** Milliseconds after which loading lets other tasks run. */
+const turn = 16;
+
+/** Checks the option `progress`. Returns a function that calls it, and lets other tasks run. */
+function progressOf(progress: unknown): Progress {
+  const op = 'loadModel';
+  if (progress === undefined) return () => undefined;
+  if (typeof progress !== 'function') {
+    const found = `progress is ${describe(progress)}; it must be a function`;
+    throw new ArgumentError(op, 'progress', `${op}: ${found}`);
+  }
+  let last = performance.now();
+  return async (done) => {
+    (progress as (done: number) => void)(done);
+    if (performance.now() - last < turn) return;
+    await new Promise((resolve) => setTimeout(resolve));
+    last = performance.now();
+  };
+}
+
+/** The names in the option `outputs`. */
+function readOutputs(outputs: unknown): readonly string[] | undefined {
+  if (outputs === undefined) return undefined;
+  const isArray = isList(outputs);
+  const names: unknown[] = [];
+  let areNames = isArray && outputs.length > 0;
+  // By index, as a shape: an array may have another iterator, or be a long one of holes.
+  for (let i = 0; isArray && i < outputs.length && (areNames || i < 20); ++i) {
+    names.push(outputs[i]);
+    areNames &&= typeof names[i] === 'string';
+  }
+  if (areNames && new Set(names).size === names.length) return names as string[];
+  const shown = names.slice(0, 20).map(describe).join(', ');
+  const found = isArray ? `[${shown}]` : describe(outputs);
+  throw new ArgumentError(
+    'loadModel',
+    'outputs',
+    `loadModel: outputs is ${found}; it must be an array of one or more different names`,
+  );
+}
+
+/** Throws unless a value is an instance of this copy of the library that has `models`. */
+function checkInstance(wg: unknown): void {
+  const op = 'loadModel';
+  const core = isReadable(wg) ? cores.get(wg) : undefined;
+  const link = isReadable(wg) ? linkOf(wg) : undefined;
+  core?.checkAlive(op);
+  link?.checkAlive(op);
+  if (core ? core.module.makeProgram !== undefined : link?.models) return;
+  let message = 'wg has no operators of models; create it by createGemm({ models: true })';
+  if (!core && !link) {
+    const other = 'an instance of another copy of wgemm, such as wgemm/inline';
+    const found = resembles(wg) ? other : describe(wg);
+    message = `wg is ${found}; it must be an instance of wgemm or of wgemm/worker`;
+  }
+  throw new ArgumentError(op, 'wg', `${op}: ${message}`);
+}
+
+/** The link to the worker of an instance; undefined for another value. */
+const linkOf = (wg: object) => links.get(wg) as InstanceLink | undefined;
+
+/** Whether a value is an instance of another copy of the library. A proxy of one is not. */
+function resembles(wg: unknown): boolean {
+  const names = 'pack,explain,matmul,gemm,qgemm,matmulNBits,alloc,memory'.split(',');
+  const instance = wg as Record<string, unknown>;
+  if (!isReadable(wg) || !names.every((name) => typeof instance[name] === 'function')) return false;
+  try {
+    void instance.disposed; // throws for a proxy of an instance, or an object made from one
+    return true;
+  } catch {
+    return false;
+  }
+}

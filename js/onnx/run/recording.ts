@@ -1,0 +1,515 @@
+/**
+ * Records a run as a program.
+ *
+ * Nodes run as ever, on values whose elements only a run knows: their data cannot be read. Operators
+ * record steps instead, and products their block of arguments. A node that must read such elements,
+ * or for which src/nn/ has no operator, ends a part of the program: what was recorded so far is
+ * computed, and the node runs here, in each run. What it makes may have another shape in another
+ * run; then the run is recorded again.
+ */
+import { bytesOf, viewOf } from '../../base/arrays.js';
+import { OutOfMemoryError } from '../../base/errors.js';
+import type { DataArray } from '../../base/tensor.js';
+import type { Gemm } from '../../api/create-gemm.js';
+import type { Core } from '../../instance/core.js';
+import type { HeapTensor } from '../../instance/heap.js';
+import type { Explanation } from '../../ops/explain.js';
+import type { CheckedNode } from '../graph/graph.js';
+import { keyOf, type Run } from '../operators/operator.js';
+import { isRounded, type Recorder, recordBy, type StepTensor } from '../operators/record.js';
+import {
+  hold,
+  inArray,
+  keep,
+  NeedsRun,
+  newArray,
+  Root,
+  sizeOf,
+  Stored,
+} from '../operators/storage.js';
+import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
+import { Arena } from './arena.js';
+import { errorIn } from './errors.js';
+import type { ModelProduct } from './model.js';
+import { PlannedProduct } from './product.js';
+import { type Step, type Steps, theResult } from './steps.js';
+
+const floats = 'float32 float64 float16 bfloat16';
+const numbers = `${floats} int32 uint32 int64 uint64 int8 uint8`;
+
+/** The types of the first tensor of a step; others are the same or follow from the operator. */
+const takes: Readonly<Record<string, string>> = {
+  Add: numbers,
+  Sub: numbers,
+  Mul: numbers,
+  Div: numbers,
+  Copy: `${numbers} bool`,
+  Cast: `${numbers} bool`,
+  CastToBool: `${numbers} bool`,
+  Gather: `${numbers} bool`,
+  Where: 'bool',
+  Relu: numbers,
+  Clip: numbers,
+  Square: numbers,
+  Cube: numbers,
+  QuantizeLinear: 'float32',
+  DynamicQuantizeLinear: 'float32',
+  DequantizeLinear: 'int8 uint8 int32',
+};
+
+/** An operator of the model. */
+type Runnable = Pick<CheckedNode, 'node' | 'run'>;
+
+/** @internal A part of a program: steps of the core, and then a node that runs here. */
+export interface Part {
+  /** The address of the steps; 0: there are none. */
+  program: number;
+  /** The number of steps of the core. */
+  readonly count: number;
+  /** By the number of a step in the program: the step of the model. */
+  readonly steps: readonly Step[];
+  host?: {
+    readonly checked: Runnable;
+    readonly inputs: readonly (Stored | undefined)[];
+    readonly outputs: readonly Stored[];
+  };
+}
+
+/** @internal A run that was recorded. */
+export interface Program {
+  readonly feeds: readonly Stored[];
+  readonly parts: Part[];
+  readonly outputs: readonly Stored[];
+  readonly constants: Constants;
+}
+
+/** @internal Copies of known values in the memory of the instance. */
+export type Constants = Map<DataArray, HeapTensor<Uint8Array>>;
+
+/** @internal What recordings of a model share. */
+export interface Place {
+  readonly core: Core;
+  readonly wg: Gemm;
+  readonly model: Steps;
+  /** The numbers of the operators of src/nn/, by name. */
+  readonly operators: ReadonlyMap<string, number>;
+  /** A value in the memory of the instance. `own`: the copies of this recording. */
+  constant(value: Stored, own: Constants): HeapTensor<Uint8Array>;
+}
+
+/** @internal The results of a node that runs here have other shapes than when it was recorded. */
+export class OtherShapes extends Error {}
+/** @internal A fused step refuses its operands when it runs. */
+export class Unfused extends Error {
+  constructor(readonly step: Step) {
+    super();
+  }
+}
+/** @internal The memory of the programs is too small. */
+export class TooSmall extends Error {}
+
+/** @internal Runs an operator here. */
+export function operate(
+  { node, run }: Runnable,
+  inputs: readonly (Stored | undefined)[],
+): (Value | undefined)[] {
+  try {
+    return [(run as Run)(inputs, inArray)].flat();
+  } catch (error) {
+    throw errorIn('run', node, error);
+  }
+}
+
+/** @internal Computes steps of a part: from `first` to before `end`. */
+export function runPart(core: Core, { program, steps, count }: Part, first = 0, end = count): void {
+  if (program === 0) return;
+  const { module } = core;
+  const code = core.guard('run', () => module.runProgram?.(program, first, end)) as number;
+  if (code === 0) return;
+  const step = steps[module.failedNode?.(program) as number] as Step;
+  if (step.originals.length > 0) throw new Unfused(step);
+  try {
+    core.check(code, 'run');
+  } catch (error) {
+    throw errorIn('run', step.node, error);
+  }
+}
+
+/** A result of an operator: it becomes a known value if the operator writes its elements. */
+class Draft extends Stored {
+  #array: DataArray | undefined;
+  #made: Stored | undefined;
+
+  constructor(
+    dtype: OnnxDType,
+    shape: readonly number[],
+    size: number,
+    readonly over: readonly Value[],
+  ) {
+    super(dtype, shape, size, noRoot);
+  }
+  /** The value of the step that computes the result. */
+  become(value: Stored): void {
+    this.#made = value;
+  }
+  get isKnown(): boolean {
+    return this.#array !== undefined;
+  }
+  get made(): Stored | undefined {
+    return this.#made;
+  }
+  override get data(): DataArray {
+    if (this.#made) return this.#made.data;
+    return (this.#array ??= newArray(this.dtype, this.size));
+  }
+  override get elements(): DataArray {
+    return this.#made ? this.#made.elements : this.data;
+  }
+  override reshape(shape: readonly number[]): Stored {
+    return this.finished().reshape(shape);
+  }
+  finished(): Stored {
+    return (this.#made ??= hold(this, true));
+  }
+}
+const noRoot = new Root(undefined, undefined, false);
+
+/** @internal The recording of a run. */
+export class Recording implements Recorder {
+  readonly parts: Part[] = [];
+  readonly constants: Constants = new Map();
+  /** Bytes that the programs need, if their memory is too small. */
+  needed = 0;
+  /** The step at which they need the most. */
+  largest = 0;
+  /** Whether `needed` is of the whole run. */
+  isWhole = false;
+  /** The steps so far. Their numbers are in the words of programs. */
+  readonly steps: Step[] = [];
+  readonly #arena = new Arena();
+  readonly #sizes = new Map<Root, number>();
+  #words: number[] = [];
+  /** The steps in the words. */
+  #count = 0;
+  #isLast: (value: Stored) => boolean = () => false;
+
+  /**
+   * @param unfused fused steps that must not run
+   * @param products what `explain` returns: each product is then computed on its own
+   */
+  constructor(
+    readonly place: Place,
+    readonly memory: HeapTensor<Uint8Array> | undefined,
+    readonly unfused: ReadonlySet<Step>,
+    readonly products: ModelProduct[] | undefined,
+  ) {}
+
+  get #isTooSmall(): boolean {
+    return this.#arena.peak > (this.memory?.size ?? 0);
+  }
+
+  run(given: readonly Stored[]): Program {
+    const { model } = this.place;
+    const values: (Stored | undefined)[] = [...model.start];
+    const feeds = given.map((feed, i) => {
+      const place = this.#make(feed.dtype, feed.shape);
+      if (!this.#isTooSmall) place.elements.set(feed.data as never);
+      values[model.feeds[i] as number] = keep(place);
+      return place;
+    });
+    try {
+      const queue = [...model.steps].reverse();
+      for (let step = queue.pop(); step; step = queue.pop())
+        if (this.unfused.has(step) || !this.#record(step, values))
+          queue.push(...[...step.originals].reverse());
+    } catch (error) {
+      // A step that waits to be computed may be at fault, and comes first.
+      const isOwn = error instanceof TooSmall || error instanceof Unfused;
+      if (!isOwn && !(error instanceof OutOfMemoryError)) this.#flush();
+      throw error;
+    }
+    this.isWhole = true;
+    this.#flush();
+    return {
+      feeds,
+      parts: this.parts,
+      constants: this.constants,
+      outputs: model.outputs.map((number) => values[number] as Stored),
+    };
+  }
+
+  /** Records a step, or runs it here. Returns false if it is fused and refuses its operands. */
+  #record(step: Step, values: (Stored | undefined)[]): boolean {
+    const results = this.#run(step, values);
+    if (!results) return false;
+    step.outputs.forEach((number, i) => {
+      const result = results[i];
+      if (number >= 0 && result) values[number] = keep(result);
+    });
+    for (const number of step.ends) {
+      const value = values[number];
+      if (value) this.#release(value);
+      values[number] = undefined;
+    }
+    return true;
+  }
+
+  /** The results of a step; undefined if it is fused and refuses its operands. */
+  #run(
+    step: Step,
+    values: readonly (Stored | undefined)[],
+  ): readonly (Stored | undefined)[] | undefined {
+    const mark = this.#mark();
+    const before = this.parts.length;
+    this.steps.push(step);
+    try {
+      const inputs = step.inputs.map((number) => values[number]);
+      if (step.product) return [this.#multiply(step, inputs, values)];
+      const isLast = (value: Stored) => step.ends.some((number) => values[number] === value);
+      return this.#operate(step, inputs, isLast);
+    } catch (error) {
+      const isOwn = error instanceof TooSmall || error instanceof Unfused;
+      if (isOwn || step.originals.length === 0)
+        throw step.product && !isOwn ? errorIn('run', step.node, error) : error;
+      // Parts that the step has ended stay: their steps write what nothing reads.
+      this.#back(this.parts.length === before ? mark : { length: 0, count: 0 });
+      return undefined;
+    }
+  }
+
+  #mark(): { length: number; count: number } {
+    return { length: this.#words.length, count: this.#count };
+  }
+
+  /** Forgets what was recorded since a mark. */
+  #back({ length, count }: { length: number; count: number }): void {
+    this.#words.length = length;
+    this.#count = count;
+  }
+
+  /** The number of the step that is recorded. */
+  get #step(): number {
+    return Math.max(this.steps.length - 1, 0);
+  }
+
+  #make(dtype: OnnxDType, shape: readonly number[]): Stored {
+    const size = sizeOf(shape);
+    const bytes = size * bytesOf(storedAs(dtype));
+    if (!(bytes < 2 ** 32))
+      throw new OutOfMemoryError('run', '', `run: cannot allocate ${size} elements of ${dtype}`);
+    const { peak } = this.#arena;
+    const start = this.#arena.take(bytes);
+    if (this.#arena.peak > peak) this.largest = this.#step;
+    const root = this.#isTooSmall
+      ? new Root(undefined, newArray(dtype, 0), true, start) // nothing is computed any more
+      : new Root(this.memory, undefined, true, start);
+    root.isOpen = true;
+    this.#sizes.set(root, bytes);
+    return new Stored(dtype, shape, size, root);
+  }
+
+  #release({ root }: Stored): void {
+    if (--root.uses !== 0) return;
+    const bytes = this.#sizes.get(root);
+    if (bytes === undefined) return;
+    this.#sizes.delete(root);
+    this.#arena.giveUp(root.start, bytes);
+  }
+
+  /** Records a product, and the links after it. */
+  #multiply(
+    step: Step,
+    inputs: readonly (Stored | undefined)[],
+    values: readonly (Stored | undefined)[],
+  ): Stored {
+    const product = step.product as NonNullable<Step['product']>;
+    const planned = new PlannedProduct(product, inputs, values, (turn, input) =>
+      this.#operate(turn, [input], () => false),
+    );
+    const { dtype, shape } = planned.result;
+    const bias = planned.takenBias(step.ends);
+    let value = bias ? new Stored(dtype, shape, bias.size, bias.root) : this.#make(dtype, shape);
+    this.#call(step, planned, value);
+    const temporary: Stored[] = [];
+    for (const { link, inputs } of product.links.slice(planned.fused)) {
+      const taken = inputs.map((number) => (number === theResult ? value : values[number]));
+      temporary.push(keep(value));
+      [value] = this.#operate(link.checked, taken, () => false) as [Stored];
+    }
+    keep(value);
+    for (const each of temporary) this.#release(each);
+    --value.root.uses;
+    return value;
+  }
+
+  /** Records the call of a product. For `explain`, computes it. */
+  #call(step: Step, planned: PlannedProduct, result: Stored): void {
+    const { core, wg } = this.place;
+    if (this.products) this.#flush();
+    if (this.#isTooSmall) return;
+    const { name } = planned.product.call;
+    const args = planned.argumentsFor(result, (value) => this.#operand(value));
+    const call = () => (wg[name] as (...args: unknown[]) => unknown).apply(wg, args);
+    if (this.products) {
+      const plan = (wg.explain as (...args: unknown[]) => Explanation)(name, ...args);
+      const start = performance.now();
+      call();
+      const time = performance.now() - start;
+      this.products.push(planned.describe(step, plan, time));
+      return;
+    }
+    core.withoutComputing((operation, end) => {
+      const { block } = core;
+      this.#words.push(-1 - operation, this.#step, end);
+      for (let i = 0; i < end; ++i) this.#words.push(block[i] as number);
+      ++this.#count;
+    }, call);
+  }
+
+  step(
+    name: string,
+    dims: readonly number[],
+    tensors: readonly StepTensor[],
+    attributes: readonly number[],
+  ): boolean {
+    const { core, operators } = this.place;
+    const number = operators.get(name);
+    const types = takes[name] ?? floats;
+    const [first] = tensors as [StepTensor];
+    if (number === undefined || !types.split(' ').includes(first.value.dtype)) return false;
+    const outputs = tensors.flatMap(({ value }) =>
+      value instanceof Draft && !value.isKnown && value.made === undefined ? value : [],
+    );
+    const last = tensors.at(-1) as StepTensor;
+    if (!(last.value instanceof Draft) || last.value.isKnown) return false;
+    const placed = tensors.map(({ value }) => this.#place(value, outputs));
+    const body = [dims.length || 1, ...(dims.length ? dims : [1])];
+    tensors.forEach(({ strides, start = 0, value: { dtype } }, i) => {
+      const bytes = bytesOf(storedAs(dtype));
+      body.push(
+        core.dtypes.indexOf(storedAs(dtype)),
+        (placed[i] as number) + start * bytes,
+        ...(dims.length ? strides : [0]),
+      );
+    });
+    this.#words.push(number, this.#step, body.length + attributes.length);
+    for (const word of body) this.#words.push(word);
+    this.#words.push(...attributes);
+    ++this.#count;
+    return true;
+  }
+
+  /** The address of a value. An output gets its memory here. */
+  #place(value: Value, outputs: readonly Draft[]): number {
+    if (value instanceof Draft && outputs.includes(value)) {
+      const taken = value.over.find(
+        (one): one is Stored =>
+          one instanceof Stored &&
+          one.root.isOpen &&
+          one.root.uses === 1 &&
+          one.size === value.size &&
+          one.dtype === value.dtype &&
+          this.#isLast(one),
+      );
+      value.become(
+        taken
+          ? new Stored(value.dtype, value.shape, value.size, taken.root)
+          : this.#make(value.dtype, value.shape),
+      );
+    }
+    const stored = value instanceof Draft ? (value.made ?? value.finished()) : value;
+    const own = stored instanceof Stored ? stored : hold(stored, false);
+    const { chunk, start, isOpen } = own.root;
+    if (chunk) return chunk.data.byteOffset + start;
+    if (isOpen) return 64 + start; // the memory is too small
+    return this.place.constant(own, this.constants).data.byteOffset;
+  }
+
+  #operate(
+    checked: Runnable,
+    inputs: readonly (Stored | undefined)[],
+    isLast: (value: Stored) => boolean,
+  ): (Stored | undefined)[] {
+    const { node, run } = checked;
+    const mark = this.#mark();
+    const made: Draft[] = [];
+    const make: Make = (dtype, shape, over) => {
+      const draft = new Draft(dtype, shape, sizeOf(shape), over ?? []);
+      made.push(draft);
+      return draft;
+    };
+    this.#isLast = (value) =>
+      isLast(value) && !made.some((draft) => draft.made?.root === value.root);
+    let results: (Value | undefined)[];
+    try {
+      const isOpen = isRounded(keyOf(node)) || inputs.some((input) => input?.root.isOpen);
+      results = recordBy(isOpen ? this : undefined, () => [(run as Run)(inputs, make)].flat());
+    } catch (error) {
+      if (!(error instanceof NeedsRun)) throw errorIn('run', node, error);
+      this.#back(mark);
+      for (const { made: value } of made)
+        if (value && this.#sizes.has(value.root) && value.root.uses === 0) {
+          ++value.root.uses;
+          this.#release(value);
+        }
+      return this.#host(checked, inputs);
+    }
+    return results.map((result) => {
+      if (result === undefined) return undefined;
+      if (result instanceof Draft) return result.finished();
+      if (result instanceof Stored) return result;
+      return hold(result, false);
+    });
+  }
+
+  /** Runs a node here, after what was recorded. */
+  #host(checked: Runnable, inputs: readonly (Stored | undefined)[]): Stored[] {
+    this.#flush();
+    const results = operate(checked, inputs);
+    const outputs = results.map((result) => {
+      const { dtype, shape } = result as Value;
+      return this.#make(dtype, shape);
+    });
+    if (!this.#isTooSmall)
+      outputs.forEach((output, i) => output.elements.set((results[i] as Value).data as never));
+    (this.parts.at(-1) as Part).host = { checked, inputs, outputs };
+    return outputs;
+  }
+
+  /** The elements of an operand, where a product reads them. */
+  #operand(value: Stored): DataArray {
+    const { chunk, isOpen } = value.root;
+    if (chunk || isOpen) return value.elements;
+    const { buffer, byteOffset } = this.place.constant(value, this.constants).data;
+    return viewOf(storedAs(value.dtype), buffer, byteOffset, value.size);
+  }
+
+  /** Makes the program of the steps so far, and runs it. */
+  #flush(): void {
+    if (this.#isTooSmall) {
+      this.needed = this.#arena.peak;
+      throw new TooSmall();
+    }
+    const part: Part = { program: 0, count: this.#count, steps: this.steps };
+    this.parts.push(part);
+    if (this.#words.length === 0) return;
+    const { core } = this.place;
+    const { module } = core;
+    const { length } = this.#words;
+    try {
+      const words = core.allocate(8 * length, 'run');
+      try {
+        new Float64Array(core.buffer, words, length).set(this.#words);
+        core.check(core.guard('run', () => module.makeProgram?.(words, length)) as number, 'run');
+        part.program = core.block[0] as number;
+      } finally {
+        module.release(words);
+      }
+    } catch (error) {
+      throw errorIn('run', (this.steps[this.#step] as Step).node, error);
+    }
+    this.#words = [];
+    this.#count = 0;
+    runPart(core, part);
+  }
+}

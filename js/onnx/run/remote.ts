@@ -1,0 +1,89 @@
+/** A model whose session is in a worker, as its page sees it. */
+import type { Held, InstanceLink, Signal, WorkerObject } from '../../api/worker-handles.js';
+import { operandOf } from '../../call/operand.js';
+import type { OnnxModel, OnnxValueInfo } from '../read/model.js';
+import { storedAs, type Value } from '../read/value.js';
+import type { ModelInput } from './feeds.js';
+import type { ModelProduct, Runner } from './model.js';
+
+/** What the worker tells of a model. */
+interface Described {
+  readonly inputs: readonly ModelInput[];
+  readonly outputs: readonly OnnxValueInfo[];
+}
+
+/**
+ * @internal Loads a model in a worker.
+ * @param wg the instance, which the model keeps from the collector
+ */
+export async function loadInWorker(
+  wg: object,
+  link: InstanceLink,
+  model: OnnxModel,
+  outputs: readonly string[] | undefined,
+  progress: ((done: number) => void) | undefined,
+): Promise<Runner> {
+  const hasProgress = progress !== undefined;
+  return (await link.callModel('loadModel', undefined, () => ({
+    op: 'loadModel',
+    values: { model, outputs, hasProgress },
+    operands: [],
+    progress,
+    result: ({ held, value }) =>
+      new RemoteSession(wg, link, link.handleOf(held as Held), value as Described),
+  }))) as Runner;
+}
+
+class RemoteSession implements Runner {
+  readonly inputs: readonly ModelInput[];
+  readonly outputs: readonly OnnxValueInfo[];
+
+  constructor(
+    readonly wg: object,
+    readonly link: InstanceLink,
+    readonly handle: WorkerObject,
+    { inputs, outputs }: Described,
+  ) {
+    this.inputs = inputs;
+    this.outputs = outputs;
+  }
+
+  get disposed(): boolean {
+    return this.handle.disposed;
+  }
+
+  async run(
+    feeds: readonly (Value | undefined)[],
+    signal: Signal | undefined,
+  ): Promise<readonly Value[]> {
+    return (await this.#call('run', 'run', feeds, signal)) as readonly Value[];
+  }
+
+  async explain(feeds: readonly (Value | undefined)[]): Promise<ModelProduct[]> {
+    return (await this.#call('explainModel', 'explain', feeds)) as ModelProduct[];
+  }
+
+  dispose(): void {
+    this.handle.dispose();
+  }
+
+  #call(
+    method: 'run' | 'explainModel',
+    op: string,
+    feeds: readonly (Value | undefined)[],
+    signal?: Signal,
+  ): Promise<unknown> {
+    const { link, handle } = this;
+    return link.callModel(method, { signal }, () => ({
+      op,
+      values: { object: link.numberOf(handle, op, 'model') },
+      operands: feeds.map((feed, i) => {
+        if (!feed) return null;
+        const name = this.inputs[i]?.info.name as string;
+        const dtype = link.dtypes.indexOf(storedAs(feed.dtype));
+        return operandOf(name, dtype, feed.shape, feed.data);
+      }),
+      result: ({ value }) => value,
+    }));
+  }
+}
