@@ -11,7 +11,7 @@ export interface ProductOperand {
   readonly dtype: OnnxDType;
   readonly shape: readonly number[];
   readonly data: DataArray;
-  readonly strides?: readonly number[];
+  readonly strides?: readonly number[] | undefined;
 }
 
 /** @internal The properties of packed weights that calls need. */

@@ -10,6 +10,8 @@ import { isRecording } from './record.js';
 export class Root {
   /** How many names have these elements. */
   uses = 0;
+  /** The bytes that they take while a run is recorded; 0: a recording did not place them. */
+  bytes = 0;
   /** Whether only a run knows the elements, and so a recorded run must not read them. */
   isOpen = false;
   constructor(

@@ -98,14 +98,21 @@ export class PlannedProduct {
    */
   argumentsFor(result: Stored, dataOf: (value: Stored) => DataArray): unknown[] {
     const { call, weights } = this.product;
+    // All operands have the same properties: engines read them faster.
     const operandOf = (value: Stored | undefined, turned?: Turned): ProductOperand | undefined =>
-      value && { dtype: value.dtype, shape: value.shape, data: dataOf(value), ...turned };
+      value && {
+        dtype: value.dtype,
+        shape: turned?.shape ?? value.shape,
+        data: dataOf(value),
+        strides: turned?.strides,
+      };
     const extra = this.#extra;
     const bias = operandOf(this.values[this.#bias]);
     if (bias)
       extra.bias = call.fuses.bias === 'columns' ? { ...bias, shape: [sizeOf(bias.shape)] } : bias;
-    const strides = this.#perm && stridesThrough(this.#plain.shape, this.#perm);
-    extra.out = { ...this.#plain, data: result.elements, ...(strides && { strides }) };
+    const { dtype, shape } = this.#plain;
+    const strides = this.#perm && stridesThrough(shape, this.#perm);
+    extra.out = { dtype, shape, data: result.elements, strides };
     const operands = this.#inputs.map((input, i) => operandOf(input, this.#turned[i]));
     return call.arguments(operands, weights, extra);
   }

@@ -8,11 +8,13 @@ import { messageOf } from '../../base/port.js';
 import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Stored } from '../operators/storage.js';
+import { storedAs } from '../read/value.js';
 import { errorIn } from './errors.js';
 import type { ModelProduct } from './model.js';
 import {
   type Constants,
   operate,
+  operatorsIn,
   OtherShapes,
   type Part,
   type Place,
@@ -21,6 +23,7 @@ import {
   runPart,
   TooSmall,
   Unfused,
+  Words,
 } from './recording.js';
 import type { Step, Steps } from './steps.js';
 
@@ -43,14 +46,12 @@ export class Programs {
     readonly wg: Gemm,
     model: Steps,
   ) {
-    const operators = new Map<string, number>();
-    for (let i = 0; ; ++i) {
-      const name = core.module.operatorName?.(i) ?? 0;
-      if (name === 0) break;
-      operators.set(core.text(name), i);
-    }
     const constant = (value: Stored, own: Constants) => this.#constant(value, own);
-    this.#place = { core, wg, model, operators, constant };
+    const numbers = core.dtypes.map((dtype, i) => [dtype, i]);
+    const bool = core.dtypes.indexOf(storedAs('bool'));
+    const types = Object.fromEntries([...numbers, ['bool', bool]]) as Place['types'];
+    const operators = operatorsIn(core);
+    this.#place = { core, wg, model, operators, types, words: new Words(), constant };
   }
 
   /** Runs the model. Returns the values of its outputs, which are valid until the next run. */

@@ -86,13 +86,66 @@ export interface Program {
 /** @internal Copies of known values in the memory of the instance. */
 export type Constants = Map<DataArray, HeapTensor<Uint8Array>>;
 
+/** An operator of src/nn/. */
+interface StepOperator {
+  readonly number: number;
+  /** The types that the first tensor may have. */
+  readonly types: ReadonlySet<string>;
+}
+
+/** @internal The operators of src/nn/ in an instance, by name. */
+export function operatorsIn(core: Core): ReadonlyMap<string, StepOperator> {
+  const operators = new Map<string, StepOperator>();
+  for (let number = 0; ; ++number) {
+    const address = core.module.operatorName?.(number) ?? 0;
+    if (address === 0) return operators;
+    const name = core.text(address);
+    operators.set(name, { number, types: new Set((takes[name] ?? floats).split(' ')) });
+  }
+}
+
+/** @internal The words of a program while it is recorded. Recordings use one after the other. */
+export class Words {
+  #array = new Float64Array(1 << 10);
+  length = 0;
+
+  push(word: number): void {
+    if (this.length === this.#array.length) this.#grow();
+    this.#array[this.length++] = word;
+  }
+
+  /** Changes a word that was pushed. */
+  set(index: number, word: number): void {
+    this.#array[index] = word;
+  }
+
+  append(words: Float64Array, count: number): void {
+    while (this.length + count > this.#array.length) this.#grow();
+    this.#array.set(words.subarray(0, count), this.length);
+    this.length += count;
+  }
+
+  copyTo(target: Float64Array): void {
+    target.set(this.#array.subarray(0, this.length));
+  }
+
+  #grow(): void {
+    const larger = new Float64Array(2 * this.#array.length);
+    larger.set(this.#array);
+    this.#array = larger;
+  }
+}
+
 /** @internal What recordings of a model share. */
 export interface Place {
   readonly core: Core;
   readonly wg: Gemm;
   readonly model: Steps;
-  /** The numbers of the operators of src/nn/, by name. */
-  readonly operators: ReadonlyMap<string, number>;
+  /** The operators of src/nn/, by name. */
+  readonly operators: ReadonlyMap<string, StepOperator>;
+  /** The numbers of types in the core. */
+  readonly types: Readonly<Record<OnnxDType, number>>;
+  readonly words: Words;
   /** A value in the memory of the instance. `own`: the copies of this recording. */
   constant(value: Stored, own: Constants): HeapTensor<Uint8Array>;
 }
@@ -152,6 +205,10 @@ class Draft extends Stored {
   become(value: Stored): void {
     this.#made = value;
   }
+  /** Whether it has neither memory nor elements. */
+  get isNew(): boolean {
+    return this.#made === undefined && this.#array === undefined;
+  }
   get isKnown(): boolean {
     return this.#array !== undefined;
   }
@@ -187,8 +244,7 @@ export class Recording implements Recorder {
   /** The steps so far. Their numbers are in the words of programs. */
   readonly steps: Step[] = [];
   readonly #arena = new Arena();
-  readonly #sizes = new Map<Root, number>();
-  #words: number[] = [];
+  readonly #words: Words;
   /** The steps in the words. */
   #count = 0;
   #isLast: (value: Stored) => boolean = () => false;
@@ -202,7 +258,10 @@ export class Recording implements Recorder {
     readonly memory: HeapTensor<Uint8Array> | undefined,
     readonly unfused: ReadonlySet<Step>,
     readonly products: ModelProduct[] | undefined,
-  ) {}
+  ) {
+    this.#words = place.words;
+    this.#words.length = 0; // a recording may have failed
+  }
 
   get #isTooSmall(): boolean {
     return this.#arena.peak > (this.memory?.size ?? 0);
@@ -304,16 +363,14 @@ export class Recording implements Recorder {
       ? new Root(undefined, newArray(dtype, 0), true, start) // nothing is computed any more
       : new Root(this.memory, undefined, true, start);
     root.isOpen = true;
-    this.#sizes.set(root, bytes);
+    root.bytes = Math.max(bytes, 1);
     return new Stored(dtype, shape, size, root);
   }
 
   #release({ root }: Stored): void {
-    if (--root.uses !== 0) return;
-    const bytes = this.#sizes.get(root);
-    if (bytes === undefined) return;
-    this.#sizes.delete(root);
-    this.#arena.giveUp(root.start, bytes);
+    if (--root.uses !== 0 || root.bytes === 0) return;
+    this.#arena.giveUp(root.start, root.bytes);
+    root.bytes = 0;
   }
 
   /** Records a product, and the links after it. */
@@ -359,10 +416,9 @@ export class Recording implements Recorder {
       return;
     }
     core.withoutComputing((operation, end) => {
-      const { block } = core;
-      this.#words.push(-1 - operation, this.#step, end);
-      for (let i = 0; i < end; ++i) this.#words.push(block[i] as number);
-      ++this.#count;
+      this.#begin(-1 - operation);
+      this.#words.set(this.#words.length - 1, end);
+      this.#words.append(core.block, end);
     }, call);
   }
 
@@ -372,51 +428,55 @@ export class Recording implements Recorder {
     tensors: readonly StepTensor[],
     attributes: readonly number[],
   ): boolean {
-    const { core, operators } = this.place;
-    const number = operators.get(name);
-    const types = takes[name] ?? floats;
-    const [first] = tensors as [StepTensor];
-    if (number === undefined || !types.split(' ').includes(first.value.dtype)) return false;
-    const outputs = tensors.flatMap(({ value }) =>
-      value instanceof Draft && !value.isKnown && value.made === undefined ? value : [],
-    );
-    const last = tensors.at(-1) as StepTensor;
-    if (!(last.value instanceof Draft) || last.value.isKnown) return false;
-    const placed = tensors.map(({ value }) => this.#place(value, outputs));
-    const body = [dims.length || 1, ...(dims.length ? dims : [1])];
-    tensors.forEach(({ strides, start = 0, value: { dtype } }, i) => {
-      const bytes = bytesOf(storedAs(dtype));
-      body.push(
-        core.dtypes.indexOf(storedAs(dtype)),
-        (placed[i] as number) + start * bytes,
-        ...(dims.length ? strides : [0]),
-      );
-    });
-    this.#words.push(number, this.#step, body.length + attributes.length);
-    for (const word of body) this.#words.push(word);
-    this.#words.push(...attributes);
-    ++this.#count;
+    const operator = this.place.operators.get(name);
+    const first = (tensors[0] as StepTensor).value;
+    if (!operator?.types.has(first.dtype)) return false;
+    const last = (tensors.at(-1) as StepTensor).value;
+    if (!(last instanceof Draft) || last.isKnown) return false;
+    for (const { value } of tensors) if (value instanceof Draft && value.isNew) this.#open(value);
+    const addresses = tensors.map(({ value }) => this.#addressOf(value)); // may copy constants
+    const words = this.#words;
+    const start = this.#begin(operator.number);
+    words.push(dims.length || 1);
+    if (dims.length === 0) words.push(1);
+    for (const size of dims) words.push(size);
+    for (let i = 0; i < tensors.length; ++i) {
+      const { strides, start = 0, value } = tensors[i] as StepTensor;
+      words.push(this.place.types[value.dtype]);
+      words.push((addresses[i] as number) + (start && start * bytesOf(storedAs(value.dtype))));
+      if (dims.length === 0) words.push(0);
+      else for (const stride of strides) words.push(stride);
+    }
+    for (const attribute of attributes) words.push(attribute);
+    words.set(start - 1, words.length - start);
     return true;
   }
 
-  /** The address of a value. An output gets its memory here. */
-  #place(value: Value, outputs: readonly Draft[]): number {
-    if (value instanceof Draft && outputs.includes(value)) {
-      const taken = value.over.find(
-        (one): one is Stored =>
-          one instanceof Stored &&
-          one.root.isOpen &&
-          one.root.uses === 1 &&
-          one.size === value.size &&
-          one.dtype === value.dtype &&
-          this.#isLast(one),
-      );
-      value.become(
-        taken
-          ? new Stored(value.dtype, value.shape, value.size, taken.root)
-          : this.#make(value.dtype, value.shape),
-      );
-    }
+  /** Begins the words of a step. Returns the index after its length, which is still unknown. */
+  #begin(number: number): number {
+    ++this.#count;
+    this.#words.push(number);
+    this.#words.push(this.#step);
+    this.#words.push(0);
+    return this.#words.length;
+  }
+
+  /** Gives a result its memory. */
+  #open(draft: Draft): void {
+    const { dtype, shape, size } = draft;
+    const taken = draft.over.find(
+      (one): one is Stored =>
+        one instanceof Stored &&
+        one.root.isOpen &&
+        one.root.uses === 1 &&
+        one.size === size &&
+        one.dtype === dtype &&
+        this.#isLast(one),
+    );
+    draft.become(taken ? new Stored(dtype, shape, size, taken.root) : this.#make(dtype, shape));
+  }
+
+  #addressOf(value: Value): number {
     const stored = value instanceof Draft ? (value.made ?? value.finished()) : value;
     const own = stored instanceof Stored ? stored : hold(stored, false);
     const { chunk, start, isOpen } = own.root;
@@ -448,7 +508,7 @@ export class Recording implements Recorder {
       if (!(error instanceof NeedsRun)) throw errorIn('run', node, error);
       this.#back(mark);
       for (const { made: value } of made)
-        if (value && this.#sizes.has(value.root) && value.root.uses === 0) {
+        if (value && value.root.bytes > 0 && value.root.uses === 0) {
           ++value.root.uses;
           this.#release(value);
         }
@@ -499,7 +559,7 @@ export class Recording implements Recorder {
     try {
       const words = core.allocate(8 * length, 'run');
       try {
-        new Float64Array(core.buffer, words, length).set(this.#words);
+        this.#words.copyTo(new Float64Array(core.buffer, words, length));
         core.check(core.guard('run', () => module.makeProgram?.(words, length)) as number, 'run');
         part.program = core.block[0] as number;
       } finally {
@@ -508,7 +568,7 @@ export class Recording implements Recorder {
     } catch (error) {
       throw errorIn('run', (this.steps[this.#step] as Step).node, error);
     }
-    this.#words = [];
+    this.#words.length = 0;
     this.#count = 0;
     runPart(core, part);
   }
