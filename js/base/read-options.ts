@@ -56,19 +56,6 @@ export function readInputs(
   );
 }
 
-/** @internal Throws unless an option is an AbortSignal, or absent. */
-export function checkSignal(op: string, signal: unknown): void {
-  const has = (name: string, type: string) =>
-    typeof (signal as Record<string, unknown>)[name] === type;
-  const isSignal =
-    isReadable(signal) &&
-    has('addEventListener', 'function') &&
-    has('removeEventListener', 'function') &&
-    has('aborted', 'boolean');
-  if (signal !== undefined && !isSignal)
-    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
-}
-
 function unknownOption(
   op: string,
   options: object,

@@ -41,8 +41,8 @@ export interface CreateOptions {
    */
   determinism?: 'fast' | 'strict' | undefined;
   /**
-   * Loads the module that also has the operators of models. Without them, `loadModel()` with this
-   * instance computes the operators around products in JavaScript. Default false.
+   * Loads the module that also has the operators of models, which `loadModel()` needs. Default
+   * false.
    */
   models?: boolean | undefined;
   /**

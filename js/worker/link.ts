@@ -15,7 +15,6 @@ import { bytesIn, detachedArray } from '../base/arrays.js';
 import { ArgumentError, GemmError } from '../base/errors.js';
 import { nodeWorkers, type Port, waitFor } from '../base/port.js';
 import { isReadable, unpolluted } from '../base/properties.js';
-import { checkSignal } from '../base/read-options.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Operand, Reader } from '../call/operand.js';
 import { links } from '../instance/core.js';
@@ -346,7 +345,14 @@ function readCallOptions(
       `${op}: transfer is of type ${typeof transfer}; it must be a boolean`,
     );
   }
-  checkSignal(op, signal);
+  const isSignal =
+    isReadable(signal) &&
+    typeof signal.addEventListener === 'function' &&
+    typeof signal.removeEventListener === 'function' &&
+    typeof signal.aborted === 'boolean';
+  if (signal !== undefined && !isSignal) {
+    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
+  }
   return { transfer, signal };
 }
 
