@@ -382,7 +382,10 @@ export async function makeDist() {
       bundleAlone(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
       bundleAlone(made, 'inline', { builds: 'builds-inline' }),
       bundleAlone(made, 'worker/in-worker', { as: 'wgemm-worker', builds: 'builds-worker' }),
-      bundleAlone(made, 'onnx/in-worker', { as: 'wgemm-models-worker', builds: 'builds-worker' }),
+      bundleAlone(made, 'onnx/run/in-worker', {
+        as: 'wgemm-models-worker',
+        builds: 'builds-worker',
+      }),
       bundleAlone(made, 'instance/threads/thread', { as: 'wgemm-thread', format: 'iife' }),
       bundleAlone(made, 'instance/threads/glue', { as: 'wgemm-mt' }),
     ];

@@ -91,7 +91,7 @@ export class Sent {
   ) {}
 }
 
-/** @internal What the script for models adds: js/onnx/in-worker.ts. */
+/** @internal What the script for models adds: js/onnx/run/in-worker.ts. */
 export const models: {
   load?: (
     core: Core,

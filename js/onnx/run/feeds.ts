@@ -23,7 +23,6 @@ import { listNames } from '../graph/graph.js';
 import { newArray, sizeOf } from '../operators/storage.js';
 import type { OnnxValueInfo } from '../read/model.js';
 import { type OnnxDType, storedAs, type Value } from '../read/value.js';
-import type { ModelTensor } from './model.js';
 
 /** @internal An input of a model. */
 export interface ModelInput {
@@ -66,9 +65,9 @@ export function zeros(
   op: string,
   inputs: readonly ModelInput[],
   shapes: unknown = {},
-): Record<string, ModelTensor> {
+): Record<string, { readonly data: DataArray; readonly shape: readonly number[] }> {
   checkNames(op, inputs, 'shapes', shapes, 'a shape');
-  const feeds = Object.create(null) as Record<string, ModelTensor>;
+  const feeds = Object.create(null) as ReturnType<typeof zeros>;
   for (const { info, isOptional } of inputs) {
     const own = has(shapes, info.name) ? shapes[info.name] : undefined;
     if (isOptional && own === undefined) continue;

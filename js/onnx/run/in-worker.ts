@@ -2,15 +2,15 @@
  * The script of the worker of `wgemm/worker` with models, `wgemm-models-worker.js`. The page has
  * read the file and checks feeds; the worker does the rest.
  */
-import { instanceOf } from '../api/create-gemm.js';
-import { viewOf } from '../base/arrays.js';
-import type { DataArray } from '../base/tensor.js';
-import type { Operand } from '../call/operand.js';
-import { models, type Pause, Sent, type WorkerModel } from '../worker/in-worker.js';
-import type { OnnxModel } from './read/model.js';
-import { type OnnxDType, storedAs, type Value } from './read/value.js';
-import { planModel } from './run/plan.js';
-import { Session } from './run/session.js';
+import { instanceOf } from '../../api/create-gemm.js';
+import { viewOf } from '../../base/arrays.js';
+import type { DataArray } from '../../base/tensor.js';
+import type { Operand } from '../../call/operand.js';
+import { models, type Pause, Sent, type WorkerModel } from '../../worker/in-worker.js';
+import type { OnnxModel } from '../read/model.js';
+import { type OnnxDType, storedAs, type Value } from '../read/value.js';
+import { planModel } from './plan.js';
+import { Session } from './session.js';
 
 models.load = async (core, info, { model, outputs }, progress) => {
   wg ??= instanceOf(core, info);
