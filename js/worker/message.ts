@@ -42,7 +42,7 @@ export interface Values extends Record<OperationName, { readonly attributes: Flo
   serialize: undefined;
 }
 
-/** @internal What the page sends of a model. The worker knows more of it: js/onnx/run/in-worker.ts. */
+/** @internal What the page sends of a model. js/onnx/run/in-worker.ts takes it. */
 export interface ModelOrder {
   /** What `readOnnx` returned. */
   readonly model: object;

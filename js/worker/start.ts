@@ -57,10 +57,11 @@ export function portOfWorker(made: unknown, models: boolean): Port {
   const worker = made as Record<string, unknown> | null | undefined;
   const can = (...names: string[]) => names.some((name) => typeof worker?.[name] === 'function');
   if (!worker || !can('postMessage') || !can('terminate') || !can('on', 'addEventListener')) {
+    const rule = `it must return a worker of ${scriptFor(models)}`;
     throw new ArgumentError(
       'createGemm',
       'worker',
-      `createGemm: worker() returned ${describe(made)}; it must return a worker of ${scriptFor(models)}`,
+      `createGemm: worker() returned ${describe(made)}; ${rule}`,
     );
   }
   // Two instances in one worker would each take the answers to the other.

@@ -12,7 +12,7 @@ import type { OnnxModel } from '../read/model.js';
 import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
 import { LoadedModel, type Model } from './model.js';
 import { planModel } from './plan.js';
-import { loadInWorker } from './remote.js';
+import { loadInWorker } from './worker-session.js';
 import { type Progress, Session } from './session.js';
 
 /**

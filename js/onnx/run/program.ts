@@ -85,7 +85,7 @@ export class Programs {
     this.#constants.clear();
   }
 
-  /** Runs the model in slices of at most so many steps. */
+  /** Runs the model in slices of at most `most` steps. */
   *#run(feeds: readonly Stored[], most: number): Slices<readonly Stored[]> {
     const key = feeds.map(({ shape }) => shape.join()).join(';');
     const unfused = new Set<Step>();

@@ -1,11 +1,11 @@
 /**
  * Records a run as a program.
  *
- * Nodes run as ever, on values whose elements only a run knows: their data cannot be read. Operators
- * record steps instead, and products their block of arguments. A node that must read such elements,
- * or for which src/nn/ has no operator, ends a part of the program: what was recorded so far is
- * computed, and the node runs here, in each run. What it makes may have another shape in another
- * run; then the run is recorded again.
+ * Nodes run as ever, on values whose elements only a run knows: their data cannot be read.
+ * Operators record steps instead, and products their block of arguments. A node that must read such
+ * elements, or for which src/nn/ has no operator, ends a part of the program: what was recorded so
+ * far is computed, and the node runs here, in each run. What it makes may have another shape in
+ * another run; then the run is recorded again.
  */
 import { bytesOf, viewOf } from '../../base/arrays.js';
 import { OutOfMemoryError } from '../../base/errors.js';

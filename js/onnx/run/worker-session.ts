@@ -30,11 +30,11 @@ export async function loadInWorker(
     operands: [],
     progress,
     result: ({ held, value }) =>
-      new RemoteSession(wg, link, link.handleOf(held as Held), value as Described),
+      new WorkerSession(wg, link, link.handleOf(held as Held), value as Described),
   }))) as Runner;
 }
 
-class RemoteSession implements Runner {
+class WorkerSession implements Runner {
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly OnnxValueInfo[];
 
