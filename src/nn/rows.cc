@@ -110,7 +110,10 @@ void normalize_row(const Step& step, const Row& row) {
   });
   const double variance = squares / static_cast<double>(row.count);
   const double attributes[] = {mean, 1 / std::sqrt(variance + step.attributes[0])};
+  for (size_t i = 4; i < step.tensors.size(); ++i)
+    store(step.tensors[i].type, &attributes[i - 4], 1, row.at[i], 0);
   Step normalize = step;
+  normalize.tensors = step.tensors.first(4);
   normalize.attributes = attributes;
   run_elements<T>(normalize, row);
 }
@@ -120,9 +123,9 @@ bool choose_normalize(Step* step) {
   const bool is_single = fits_float(type);
   step->row = is_single ? normalize_row<float> : normalize_row<double>;
   step->loop = is_single ? normalize_loop<float> : normalize_loop<double>;
-  return !is_integer(type) && std::ranges::all_of(step->tensors, [&](const Tensor& tensor) {
-    return tensor.type == type;
-  });
+  return !is_integer(type) &&
+         std::ranges::all_of(step->tensors.first(4),
+                             [&](const Tensor& tensor) { return tensor.type == type; });
 }
 
 // Softmax and LogSoftmax --------------------------------------------------------------------------
@@ -274,6 +277,8 @@ constexpr Operator kOperators[] = {
     {"Softmax", 1, 1, 0, true, 16, choose_softmax<false>},
     {"LogSoftmax", 1, 1, 0, true, 16, choose_softmax<true>},
     {"LayerNormalization", 3, 1, 1, true, 8, choose_normalize},
+    // Its outputs after y have one element per row: the mean, and the inverse of the deviation.
+    {"LayerNormalizationStatistics", 3, 3, 1, true, 8, choose_normalize},
     {"ReduceMean", 1, 1, 0, true, 2, choose_mean},
 };
 

@@ -352,6 +352,31 @@ TEST(NnRows, LayerNormalizationOfAConstantIsTheBias) {
   for (const double value : values_of(y)) EXPECT_EQ(value, 0.5);
 }
 
+TEST(NnRows, LayerNormalizationStatisticsAreTheMeanAndTheInverseOfTheDeviation) {
+  for (const DType type : kFloats) {
+    for (const int threads : {1, 3}) {
+      const int64_t rows = 300, size = 515;
+      auto x = tensor_of(type, random_values(type, rows * size, -1, 3, 8), {size, 1}),
+           scale = tensor_of(type, {2}, {0, 0}), bias = tensor_of(type, {0.5}, {0, 0}),
+           y = tensor_of(type, std::vector<double>(rows * size), {size, 1}), expected = y;
+      auto mean = tensor_of(DType::kFloat32, std::vector<double>(rows), {1, 0}), inverse = mean;
+      const std::vector<double> epsilon = {0.25};
+      ASSERT_TRUE(run_operator("LayerNormalization", {rows, size}, {&x, &scale, &bias, &expected},
+                               epsilon));
+      ASSERT_TRUE(run_operator("LayerNormalizationStatistics", {rows, size},
+                               {&x, &scale, &bias, &y, &mean, &inverse}, epsilon, threads));
+      EXPECT_EQ(y.bytes, expected.bytes);
+      const auto values = values_of(x), means = values_of(mean), inverses = values_of(inverse);
+      for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+        const auto from = values.begin() + static_cast<ptrdiff_t>(i) * size;
+        const std::vector<double> row(from, from + size);
+        ASSERT_NEAR(means[i], static_cast<double>(mean_of(row)), 2e-7);
+        ASSERT_NEAR(inverses[i], static_cast<double>(1 / deviation_of(row, epsilon[0])), 2e-7);
+      }
+    }
+  }
+}
+
 TEST(NnRows, MeansAreClosestToExact) {
   for (const DType type :
        {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16, DType::kInt32}) {
