@@ -1,5 +1,6 @@
 /** Finds the nodes of a pattern in a graph, and puts one node in their place. */
 import { DTypeError } from '../../base/errors.js';
+import { allOperators } from '../operators/all.js';
 import { refuse } from '../operators/define.js';
 import { keyOf } from '../operators/operator.js';
 import type { OnnxAttribute, OnnxNode } from '../read/model.js';
@@ -12,8 +13,8 @@ import { type CheckedNode, compile } from './graph.js';
  * - A name is a variable, which stands for one value. In capitals it stands for a constant, or for
  *   an input that is absent; otherwise for a value that is not a constant.
  * - A number is a scalar of float32 with this value. A bigint is an int64 constant of one element.
- * - An array is a node: its key in the table of operators, and its inputs. The inputs of `Add` and
- *   `Mul` may have either order.
+ * - An array is a node: its key in the table of operators, and its inputs. They may have either
+ *   order if the operator commutes.
  * - `either` lists patterns, of which one must match.
  */
 export type Pattern =
@@ -111,7 +112,8 @@ export function fuse(
         : matches(inputs[i] as Pattern, list[i] ?? '', () => matchFrom(list, i + 1));
     matched.push(maker);
     if (matchFrom(given, 0)) return true;
-    if (['Add', 'Mul'].includes(key) && matchFrom([...given].reverse(), 0)) return true;
+    const { commutes } = allOperators.get(key) ?? {};
+    if (commutes && matchFrom([...given].reverse(), 0)) return true;
     matched.pop();
     return false;
   };

@@ -1,20 +1,17 @@
 /** All operators that are not products. */
-import { addElementwise } from './elementwise.js';
-import { addNormalize } from './normalize.js';
-import { operators } from './operator.js';
-import { addQuantize } from './quantize.js';
-import { addShapes } from './shapes.js';
+import type { OnnxNode } from '../read/model.js';
+import { define, type Row } from './define.js';
+import { elementwise } from './elementwise.js';
+import { normalization } from './normalize.js';
+import { keyOf, type Operator } from './operator.js';
+import { quantization } from './quantize.js';
+import { shapes } from './shapes.js';
 
-function filled(): typeof operators {
-  addElementwise();
-  addNormalize();
-  addQuantize();
-  addShapes();
-  return operators;
-}
+/** @internal */
+export const rows: readonly Row[] = [elementwise, normalization, quantization, shapes].flat();
 
-/**
- * @internal The table of operators, with all of them in it. It is not enough to import the files:
- * package.json says that imports have no effects.
- */
-export const allOperators = filled();
+/** @internal By `keyOf`. */
+export const allOperators: ReadonlyMap<string, Operator> = new Map(rows.map(define));
+
+/** @internal The operator of a node; undefined if it is a product. */
+export const operatorOf = (node: OnnxNode): Operator | undefined => allOperators.get(keyOf(node));

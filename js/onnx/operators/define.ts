@@ -5,15 +5,15 @@ import { contiguousStrides } from '../../base/layout.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { OnnxNode } from '../read/model.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
-import { type Attributes, invalid, operators } from './operator.js';
+import { type Attributes, invalid, type Operator } from './operator.js';
 import { record } from './record.js';
 import { elementBytes, sizeOf } from './storage.js';
 
 const floats = 'float32 float64 float16 bfloat16';
 const integers = 'int32 uint32 int64 uint64 int8 uint8';
 
-/** The types that an input may have, by the kind that a signature states. */
-const kinds: Record<string, string> = {
+/** @internal The types that an input may have, by the kind that a row states. */
+export const kinds: Readonly<Record<string, string>> = {
   float: floats,
   number: `${floats} ${integers}`,
   any: `${floats} ${integers} bool`,
@@ -32,61 +32,98 @@ const mostBytes = 2 ** 31;
 /** @internal Computes the results of a node whose inputs have been checked. */
 export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
-/**
- * @internal Adds an operator.
- * @param name its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at
- *   opset 1
- * @param signature each input as `name:kind`. The kind is one of `kinds`, the name of a type, or
- *   `same` or `first` for the type of the input before it or of the first one. `kind?` may be
- *   absent. `@13` is for those that the operator has from opset 13 on. A last input `kind*` stands
- *   for one or more of the same type. After these, `> 3` stands for up to 3 outputs; default: 1
- * @param compile reads the attributes. Inputs that may be absent are undefined
- */
-export function define(
-  name: string,
-  signature: string,
-  compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute,
-): void {
+/** @internal An operator. */
+export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'link'>> {
+  /** Its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at opset 1. */
+  readonly name: string;
+  /**
+   * Each input as `name:kind`. The kind is one of `kinds`, the name of a type, or `same` or `first`
+   * for the type of the input before it or of the first one. `kind?` may be absent. `@13` is for
+   * those that the operator has from opset 13 on. A last input `kind*` stands for one or more of
+   * the same type. After these, `> 3` stands for up to 3 outputs; default: 1.
+   */
+  readonly inputs: string;
+  /**
+   * How many of the first inputs the first result may overwrite: the operator must not read an
+   * index of them any more after it has written the result there. Default: 0.
+   */
+  readonly overwrites?: number;
+  /** Reads the attributes. Inputs that may be absent are undefined. */
+  readonly compile: (attributes: Attributes, opset: number, node: OnnxNode) => Compute;
+}
+
+/** @internal Makes the key and the operator of a row. */
+export function define(row: Row): [key: string, operator: Operator] {
+  const { name, inputs, folds = true, commutes = false, link } = row;
   const [key, from = 6] = name.split('@') as [string, string?];
-  const [takes, outputs = 1] = signature.split(' > ') as [string, string?];
-  operators.set(key, {
-    opsets: key.includes('.') ? [1, 1] : [Number(from), newest],
-    outputs: Number(outputs),
-    compile(attributes, opset, node) {
-      const compute = compile(attributes, opset, node);
-      attributes.end();
-      const { inputs } = node;
-      const parameters = takes
-        .split(' ')
-        .filter((each) => each && !(opset < Number(each.split('@')[1])));
-      if (takes.endsWith('*'))
-        while (parameters.length < inputs.length) parameters.push('inputs:same');
-      if (
-        inputs.length > parameters.length ||
-        parameters.some((each, i) => !each.includes('?') && !inputs[i])
-      )
-        throw invalid(
-          node,
-          `has ${inputs.filter(Boolean).length} inputs; it must have ${shown(parameters)}`,
-        );
-      return (values, make) => {
-        let same = '';
-        parameters.forEach((parameter, i) => {
-          const dtype = values[i]?.dtype;
-          if (!dtype) return;
-          const [name, kind] = parameter.split(/\W/) as [string, string];
-          if (kind === 'first') same = values[0]?.dtype as string;
-          else if (kind !== 'same') same = kinds[kind] ?? kind;
-          if (!same.split(' ').includes(dtype))
-            refuse(DTypeError, name, `has dtype ${dtype}`, same.replaceAll(' ', ' or '));
-          same = dtype;
-        });
-        return compute(values as readonly Value[], (dtype, shape, over) => {
-          checkSize(dtype, shape);
-          return make(dtype, shape, over);
-        });
-      };
+  const [, outputs = 1] = inputs.split(' > ') as [string, string?];
+  return [
+    key,
+    {
+      opsets: key.includes('.') ? [1, 1] : [Number(from), newest],
+      outputs: Number(outputs),
+      folds,
+      commutes,
+      link,
+      compile(attributes, opset, node) {
+        const compute = row.compile(attributes, opset, node);
+        attributes.end();
+        const parameters = parametersOf(row, opset, node);
+        return (values, make) => {
+          checkTypes(parameters, values);
+          let over = values.slice(0, row.overwrites ?? 0) as Value[];
+          return compute(values as readonly Value[], (dtype, shape) => {
+            checkSize(dtype, shape);
+            const inputs = over;
+            over = [];
+            return make(dtype, shape, inputs);
+          });
+        };
+      },
     },
+  ];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly kind: string;
+  readonly types: readonly string[];
+}
+
+/** The inputs of a node, as its row states them. Throws if it has other ones. */
+function parametersOf(row: Row, opset: number, node: OnnxNode): Parameter[] {
+  const { inputs } = node;
+  const [takes = ''] = row.inputs.split(' > ');
+  const parameters = takes
+    .split(' ')
+    .filter((each) => each && !(opset < Number(each.split('@')[1])));
+  if (takes.endsWith('*')) while (parameters.length < inputs.length) parameters.push('inputs:same');
+  if (
+    inputs.length > parameters.length ||
+    parameters.some((each, i) => !each.includes('?') && !inputs[i])
+  )
+    throw invalid(
+      node,
+      `has ${inputs.filter(Boolean).length} inputs; it must have ${shown(parameters)}`,
+    );
+  return parameters.map((each) => {
+    const [name, kind] = each.split(/\W/) as [string, string];
+    return { name, kind, types: (kinds[kind] ?? kind).split(' ') };
+  });
+}
+
+function checkTypes(
+  parameters: readonly Parameter[],
+  values: readonly (Value | undefined)[],
+): void {
+  let before = values[0]?.dtype as string;
+  parameters.forEach(({ name, kind, types }, i) => {
+    const dtype = values[i]?.dtype;
+    if (!dtype) return;
+    const same = kind === 'same' ? before : kind === 'first' ? values[0]?.dtype : undefined;
+    if (same ? dtype !== same : !types.includes(dtype))
+      refuse(DTypeError, name, `has dtype ${dtype}`, same ?? types.join(' or '));
+    before = dtype;
   });
 }
 
@@ -170,8 +207,9 @@ export function widened({ dtype, data }: Value): Numbers {
   return wide;
 }
 
-/** @internal The step that computes a result, too: see `record`. */
+/** @internal The step that computes a result: see `record`. */
 export interface StepForm {
+  /** The operator in src/nn/. It takes all types that the row of the operator allows. */
   readonly name: string;
   /** Default: the elements of all tensors, one by one. */
   readonly dims?: readonly number[];
@@ -181,29 +219,41 @@ export interface StepForm {
 }
 
 /**
- * @internal Makes a result by a function that writes its elements from the elements of inputs.
- * Elements of 16 bits are float32 there. The result may be in the memory of an input: see `Make`.
+ * @internal Makes a result by a step, or by a function that writes its elements. For the function,
+ * elements of 16 bits are float32.
+ *
+ * @param form absent if src/nn/ does not compute this
+ * @param compute absent if only src/nn/ does, so that `folds` is false
  */
 export function computed(
   make: Make,
   dtype: OnnxDType,
   shape: readonly number[],
   inputs: readonly Value[],
-  compute: (y: Numbers, ...inputs: Numbers[]) => void,
-  form?: StepForm,
+  form: StepForm | undefined,
+  compute?: (y: Numbers, ...inputs: [Numbers, Numbers, Numbers]) => void,
 ): Value {
-  const y = make(dtype, shape, inputs);
-  if (form) {
-    const { name, dims = [sizeOf(shape)], strides, attributes } = form;
-    const tensors = [...inputs, y].map((value, i) => ({ value, strides: strides?.[i] ?? [1] }));
-    if (record(name, dims, tensors, attributes)) return y;
-  }
+  const y = make(dtype, shape);
+  if (form && recordForm(form, [...inputs, y], !compute)) return y;
   const { data } = y;
   const half = halfOf(dtype);
   const to = half ? new Float32Array(data.length) : (data as Numbers);
-  compute(to, ...inputs.map(widened));
+  compute?.(to, ...(inputs.map(widened) as [Numbers, Numbers, Numbers]));
   if (half) toHalves(codesIn(data), new Int32Array(to.buffer), half);
   return y;
+}
+
+/**
+ * @internal Records a step, if a run is recorded: the inputs, and then the results.
+ *
+ * @param isOnly whether JavaScript cannot compute this. A recorded run always takes the step then
+ */
+export function recordForm(form: StepForm, values: readonly Value[], isOnly: boolean): boolean {
+  const { name, dims = [sizeOf((values.at(-1) as Value).shape)], strides, attributes } = form;
+  const tensors = values.map((value, i) => ({ value, strides: strides?.[i] ?? [1] }));
+  const isRecorded = record(name, dims, tensors, attributes);
+  if (isOnly && !isRecorded) throw new Error(`there is no step ${name}`);
+  return isRecorded;
 }
 
 /**
@@ -268,19 +318,16 @@ export function stridesIn(shape: readonly number[], from: readonly number[]): nu
   });
 }
 
-/** @internal Elements as whole numbers of at most 32 bits, and how many of them an element has. */
-export function wordsOf(data: DataArray): [words: Int32Array, perElement: number] {
-  const { BYTES_PER_ELEMENT: bytes, buffer, byteOffset, byteLength } = data;
-  const Words = [Uint8Array, Uint16Array][bytes - 1] ?? Int32Array;
-  const words = new Words(buffer as ArrayBuffer, byteOffset, byteLength / Words.BYTES_PER_ELEMENT);
-  return [words as Int32Array, bytes / Words.BYTES_PER_ELEMENT];
-}
+/** Elements, of which some classes have bigints. */
+type Words = Int32Array;
 
-/** @internal Strides in words, of elements of `count` words. The last axis counts words. */
-export const inWords = (strides: readonly number[], count: number): number[] => [
-  ...strides.map((stride) => stride * count),
-  1,
-];
+/** @internal Elements as whole numbers of their size, whose copies keep all bits. */
+export function wordsOf(data: DataArray): Words {
+  const { BYTES_PER_ELEMENT: bytes, buffer, byteOffset, length } = data;
+  const classes = { 1: Uint8Array, 2: Uint16Array, 4: Int32Array, 8: BigInt64Array };
+  const Words = classes[bytes as keyof typeof classes];
+  return new Words(buffer as ArrayBuffer, byteOffset, length) as Words;
+}
 
 /** @internal Copies elements between values of one type, by the strides and the starts of both. */
 export function copy(
@@ -297,15 +344,14 @@ export function copy(
     { value: to, strides: toStrides, start: toStart },
   ];
   if (record('Copy', shape, tensors)) return;
-  const [y, count] = wordsOf(to.data);
-  const [x] = wordsOf(from.data);
+  const [y, x] = [wordsOf(to.data), wordsOf(from.data)];
   walk(
-    [...shape, count],
-    [inWords(toStrides, count), inWords(fromStrides, count)],
+    shape,
+    [toStrides, fromStrides],
     (length, [q, p], [t, s]) => {
       move(y, x, length, q as number, p as number, t as number, s as number);
     },
-    [toStart * count, fromStart * count],
+    [toStart, fromStart],
   );
 }
 
@@ -322,10 +368,16 @@ export function picked(
   return y;
 }
 
+/** @internal A value with the axes of another one in another order. */
+export function transposed(make: Make, x: Value, perm: readonly number[]): Value {
+  const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
+  return picked(make, x, along(x.shape), along(contiguousStrides(x.shape)));
+}
+
 /** @internal Copies a run of words. */
 export function move(
-  y: Int32Array,
-  x: Int32Array,
+  y: Words,
+  x: Words,
   length: number,
   to: number,
   from: number,

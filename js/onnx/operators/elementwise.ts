@@ -1,397 +1,298 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { classOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
+import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
 import {
   broadcast,
   type Compute,
   computed,
-  define,
-  inWords,
   isBig,
   type Numbers,
   refuse,
+  type Row,
   type StepForm,
   stridesIn,
   walk,
   widened,
-  wordsOf,
 } from './define.js';
-import { erf, exactErf, exp, tanh } from './functions.js';
-import { type Attributes, invalid, unsupported } from './operator.js';
-import { isRecording, record } from './record.js';
-import { inArray, sizeOf } from './storage.js';
+import { type Attributes, invalid, type Link, type NumberOf, unsupported } from './operator.js';
+import { inArray } from './storage.js';
 
-// The loops are written out, since engines compile them well only if they call nothing unknown.
-// float64 is rare: it may slow them down, but elements that are bigints must not get into them.
+const isFloat = (dtype: OnnxDType) => dtype.includes('float');
 
-type Words = Int32Array;
-const isFloat64 = (y: Numbers) => classOf(y) === 'Float64Array';
+/** A function of elements, which may be bigints. */
+type Scalar = (a: number, b: number, c: number) => number;
 
 function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
   for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
 }
 
-function unary(
-  names: string,
-  loop: (attributes: Attributes) => (y: Numbers, x: Numbers) => void,
-  formOf: (attributes: Attributes) => StepForm = () => ({ name: names.split('@')[0] as string }),
-): void {
-  define(names, 'X:float', (attributes) => {
-    const body = loop(attributes);
-    const form = formOf(attributes);
-    return ([x], make) =>
-      computed(make, (x as Value).dtype, (x as Value).shape, [x as Value], body, form);
-  });
+interface Unary {
+  /** The kind of the input. Default: `'float'`. */
+  readonly kind?: string;
+  /** Without it, only src/nn/ computes the function. */
+  readonly f?: (x: number) => number;
+  /** The step. Default: the operator of the same name. */
+  readonly formOf?: (attributes: Attributes) => StepForm;
 }
 
-function exactGelu(y: Numbers, x: Numbers): void {
-  if (isFloat64(y)) return map(y, x, (v) => 0.5 * v * (1 + exactErf(v * Math.SQRT1_2)));
-  for (let i = 0; i < y.length; ++i) {
-    const v = x[i] as number;
-    y[i] = 0.5 * v * (1 + erf(v * Math.SQRT1_2));
+/** A row of a function of one number. */
+function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
+  return {
+    name,
+    inputs: `X:${kind}`,
+    overwrites: 1,
+    folds: f !== undefined,
+    compile: (attributes) => {
+      const form = formOf?.(attributes) ?? { name: name.split('@')[0] as string };
+      return ([x], make) => {
+        const { dtype, shape } = x as Value;
+        return computed(make, dtype, shape, [x as Value], form, f && ((y, x) => map(y, x, f)));
+      };
+    },
+  };
+}
+
+/** Calls a function for inputs that are broadcast. The name is the name of its step. */
+function broadcasted(
+  make: Make,
+  dtype: OnnxDType,
+  inputs: readonly Value[],
+  f: Scalar,
+  name?: string,
+): Value {
+  const shape = broadcast(...inputs.map(({ shape }) => shape));
+  const own = contiguousStrides(shape);
+  const along = inputs.map((input) => stridesIn(shape, input.shape));
+  const form = name === undefined ? undefined : { name, dims: shape, strides: [...along, own] };
+  return computed(make, dtype, shape, inputs, form, (y, a, b, c = a) =>
+    walk(shape, [own, ...along], (length, at, steps) => {
+      const [start, p, q, r = p] = at as [number, number, number];
+      const [, s, t, u = s] = steps as [number, number, number];
+      for (let i = 0; i < length; ++i)
+        y[start + i] = f(a[p + i * s] as number, b[q + i * t] as number, c[r + i * u] as number);
+    }),
+  );
+}
+
+const sum: Scalar = (a, b) => a + b;
+const product: Scalar = (a, b) => a * b;
+/** The array that takes integers truncates and wraps. */
+const wrapped = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
+
+/** @param f computes floating point, and integers without `ofIntegers` */
+function arithmetic(name: string, fields: Partial<Row>, f: Scalar, ofIntegers = f): Row {
+  const compute: Compute = (inputs, make) => {
+    const { dtype } = inputs[0] as Value;
+    return broadcasted(make, dtype, inputs, isFloat(dtype) ? f : ofIntegers, name);
+  };
+  return {
+    name: `${name}@7`,
+    inputs: 'A:number B:same',
+    overwrites: 2,
+    ...fields,
+    compile: () => compute,
+  };
+}
+
+/** The call of a product multiplies by the other input. */
+const factor =
+  (inverse: (x: number, at: number) => number): Row['link'] =>
+  (_, at, numberOf) => ({ kind: 'alpha', alpha: inverse(numberOf(1 - at) ?? NaN, at) });
+
+/** 1 / x, if the quotient by x and the product by this are the same in all cases. Otherwise NaN. */
+function inverse(x: number, at: number): number {
+  const exponent = Math.log2(Math.abs(x));
+  return at === 0 && Number.isInteger(exponent) && Math.abs(exponent) < 100 ? 1 / x : NaN;
+}
+
+/** As in IEEE 754: 1 for 1 to any power, and for -1 to an infinite one. */
+const power: Scalar = (a, b) =>
+  a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b);
+
+/** As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64. */
+const pow: Compute = (inputs, make) => {
+  const [x, exponent] = inputs as [Value, Value];
+  const { dtype } = x;
+  const { length, 0: first } = widened(exponent);
+  const only = length === 1 ? Number(first) : NaN;
+  if (only === 2 || (only === 3 && !isFloat(dtype))) {
+    const square = isFloat(dtype) ? (v: number) => v * v : (v: number) => wrapped(v, v);
+    const f = only === 2 ? square : (v: number) => wrapped(square(v), v);
+    const form = { name: only === 2 ? 'Square' : 'Cube' };
+    const shape = broadcast(x.shape, exponent.shape);
+    return computed(make, dtype, shape, [x], form, (y, x) => map(y, x, f));
   }
-}
-
-function fastGelu(y: Numbers, x: Numbers): void {
-  const factor = -2 * Math.sqrt(2 / Math.PI);
-  for (let i = 0; i < y.length; ++i) {
-    const v = x[i] as number;
-    y[i] = v / (1 + exp(factor * (v + 0.044715 * v * v * v))); // (1 + tanh(u)) / 2, as one quotient
+  if (isFloat(dtype)) {
+    const to = isFloat(exponent.dtype) ? exponent : cast(exponent, inArray, 'float64');
+    return broadcasted(make, dtype, [x, to], power);
   }
-}
-
-/** As in the calls of products, -0 stays -0 if the bounds admit 0. */
-function clip(y: Numbers, x: Numbers, least: number, most: number): void {
-  const keepsZero = least <= 0 && most >= 0;
-  for (let i = 0; i < y.length; ++i) {
-    const v = x[i] as number;
-    // Few elements are 0, so processors predict this branch.
-    y[i] = v === 0 && keepsZero ? v : Math.min(Math.max(v, least), most);
-  }
-}
-
-/** The bits of -Infinity, per type. For a type of 16 bits, they are the upper half of a word. */
-const infinities: Record<string, number> = {
-  float32: 0xff800000,
-  bfloat16: 0xff800000,
-  float16: 0xfc000000,
+  const wide = inputs.map((value) => cast(value, inArray, 'float64'));
+  return cast(broadcasted(inArray, 'float64', wide, power), make, dtype);
 };
 
-/** Clips to 0 by the bits, since processors cannot predict signs. NaN stays NaN. */
-function relu(y: Words, x: Words, infinity: number): void {
-  const shift = 32 - 8 * y.BYTES_PER_ELEMENT;
-  for (let i = 0; i < y.length; ++i) {
-    const v = x[i] as number;
-    const w = v << shift;
-    y[i] = w >>> 0 > infinity ? v : v & ~((w - 1) >> 31);
-  }
-}
-
-/** `clip` for bigints. */
-function clipBig(y: Numbers, x: Numbers, least: number, most: number): void {
-  map(y, x, (v) => {
-    const w = v < least ? least : v;
-    return w > most ? most : w;
-  });
-}
-
-/** Whether float64 has a bound, which may be a bigint. */
-const isExactBound = (bound: number | bigint): boolean =>
-  typeof bound === 'number' || Number.isSafeInteger(Number(bound));
-
+/** As in the calls of products, x if it equals a bound: -0 stays -0 if the bounds admit 0. */
 function clipped(
   x: Value,
   make: Make,
   least: number,
   most: number,
-  form: StepForm | undefined = isExactBound(least) && isExactBound(most)
-    ? { name: 'Clip', attributes: [Number(least), Number(most)] }
-    : undefined,
+  form: StepForm | undefined,
 ): Value {
-  const loop = isBig(x.dtype) ? clipBig : clip;
-  return computed(make, x.dtype, x.shape, [x], (y, x) => loop(y, x, least, most), form);
+  const f = (v: number) => {
+    const w = v < least ? least : v;
+    return w > most ? most : w;
+  };
+  return computed(make, x.dtype, x.shape, [x], form, (y, x) => map(y, x, f));
 }
 
-/** Computes a run of `length` elements. The steps from one to the next are `s` and `t`. */
-type Loop = (
-  y: Numbers,
-  at: number,
-  length: number,
-  a: Numbers,
-  p: number,
-  s: number,
-  b: Numbers,
-  q: number,
-  t: number,
-) => void;
+const relu: Compute = ([x], make) => {
+  const zero = (isBig((x as Value).dtype) ? 0n : 0) as number;
+  return clipped(x as Value, make, zero, Infinity, { name: 'Relu' });
+};
 
-/** Calls a loop for two inputs that are broadcast. */
-function binary([a, b]: readonly Value[], make: Make, loop: Loop, name?: string): Value {
-  const shape = broadcast((a as Value).shape, (b as Value).shape);
-  const strides = [
-    contiguousStrides(shape),
-    stridesIn(shape, (a as Value).shape),
-    stridesIn(shape, (b as Value).shape),
-  ];
-  const inputs = [a as Value, b as Value];
-  const [own, ...others] = strides as [number[], number[], number[]];
-  const form = name === undefined ? undefined : { name, dims: shape, strides: [...others, own] };
-  return computed(
-    make,
-    (a as Value).dtype,
-    shape,
-    inputs,
-    (y, a, b) =>
-      walk(shape, strides, (length, [at, p, q], [, s, t]) =>
-        loop(y, at as number, length, a, p as number, s as number, b, q as number, t as number),
-      ),
-    form,
-  );
-}
+/** Whether float64 has a bound, which may be a bigint. */
+const isExactBound = (bound: number | bigint): boolean =>
+  typeof bound === 'number' || Number.isSafeInteger(Number(bound));
 
-/** A loop that calls a function, which may take and return bigints. */
-function calling(f: (a: number, b: number) => number): Loop {
-  return (y, at, length, a, p, s, b, q, t) => {
-    for (const end = at + length; at < end; ++at, p += s, q += t)
-      y[at] = f(a[p] as number, b[q] as number);
+function clip(attributes: Attributes, opset: number): Compute {
+  const isOld = opset < 11;
+  const fixed = isOld
+    ? [attributes.float('min', -Infinity), attributes.float('max', Infinity)]
+    : [-Infinity, Infinity];
+  return ([x, ...bounds], make) => {
+    const { dtype } = x as Value;
+    if (isOld && !isFloat(dtype))
+      refuse(DTypeError, 'input', `has dtype ${dtype}`, 'floating point');
+    const given = fixed.map((absent, i) => {
+      const bound = bounds[i];
+      if (!bound) return absent;
+      const { length, 0: value } = widened(bound);
+      if (length === 1) return value === value ? value : absent; // NaN is not a bound
+      return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
+    }) as [number, number];
+    const form = given.every(isExactBound)
+      ? { name: 'Clip', attributes: given.map(Number) }
+      : undefined;
+    return clipped(x as Value, make, ...given, form);
   };
 }
 
-/** @param f computes integers. The array that takes them truncates and wraps */
-function arithmetic(name: string, loop: Loop, f: (a: number, b: number) => number): Compute {
-  const slow = calling(f);
-  const compute: Compute = (inputs, make) =>
-    binary(inputs, make, inputs[0]?.dtype.includes('float') ? loop : slow, name);
-  define(`${name}@7`, 'A:number B:same', () => compute);
-  return compute;
+/** The bounds of a Clip, if they are constants that a call takes. */
+function clipLink(
+  { inputs, attributes }: OnnxNode,
+  at: number,
+  numberOf: NumberOf,
+): Link | undefined {
+  const boundOf = (index: number, name: string, absent: number) => {
+    const attribute = attributes.get(name);
+    if (typeof attribute === 'number') return attribute;
+    return inputs[index] ? (numberOf(index) ?? NaN) : absent;
+  };
+  const min = boundOf(1, 'min', -Infinity);
+  const max = boundOf(2, 'max', Infinity);
+  return at === 0 && min <= max ? { kind: 'activation', activation: [min, max] } : undefined;
 }
 
-/** As in IEEE 754: 1 for 1 to any power, and for -1 to an infinite one. */
-const power = calling((a, b) =>
-  a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b),
-);
-function square(y: Numbers, x: Numbers): void {
-  for (let i = 0; i < y.length; ++i) y[i] = (x[i] as number) * (x[i] as number);
+function gelu(attributes: Attributes): StepForm {
+  const approximate = attributes.string('approximate', 'none');
+  if (!['none', 'tanh'].includes(approximate))
+    throw invalid(attributes.node, 'has an unknown approximate; it must be none or tanh');
+  return { name: approximate === 'none' ? 'Gelu' : 'FastGelu' };
 }
-const product = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
+
+const fastGelu: Compute = ([x, bias], make) => {
+  let input = x as Value;
+  if (bias) input = broadcasted(make, input.dtype, [input, bias], sum, 'Add');
+  return computed(make, input.dtype, input.shape, [input], { name: 'FastGelu' });
+};
 
 function cast(x: Value, make: Make, to: OnnxDType): Value {
   const { dtype, shape } = x;
   if (dtype === to) return x;
-  const isFloat = (type: string) => type.includes('float');
-  const toBig = isBig(to);
   const form = { name: to === 'bool' ? 'CastToBool' : 'Cast' };
-  const convert = (y: Numbers, x: Numbers) => {
-    if (to === 'bool')
-      map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
-    else if (toBig === isBig(dtype) && (isFloat(to) || !isFloat(dtype))) y.set(x);
-    else if (isBig(dtype))
-      map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
-    else if (!isFloat(dtype)) map(y, x, BigInt as never);
-    else {
-      // ONNX does not define what numbers out of range become: they saturate.
-      const isSigned = to.startsWith('i') ? 1 : 0;
-      const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
-      const whole = (toBig ? BigInt : Number) as (v: number) => number;
-      const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
-      map(y, x, (v) =>
-        v >= limit ? most : whole(Math.trunc(Math.max(v || 0, -limit * isSigned))),
-      );
-    }
-  };
-  return computed(make, to, shape, [x], convert, form);
+  return computed(make, to, shape, [x], form, (y, x) => convert(y, x, dtype, to));
 }
 
-type Four = [number, number, number, number];
-
-/** A run of Where, in words. */
-function select(
-  y: Words,
-  flags: Words,
-  x: Words,
-  z: Words,
-  length: number,
-  [at, r, p, q]: Four,
-  [, u, s, t]: Four,
-): void {
-  for (const end = at + length; at < end; ++at, r += u, p += s, q += t)
-    y[at] = (flags[r] ? x[p] : z[q]) as number;
+function convert(y: Numbers, x: Numbers, from: OnnxDType, to: OnnxDType): void {
+  const toBig = isBig(to);
+  if (to === 'bool') return map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
+  if (toBig === isBig(from) && (isFloat(to) || !isFloat(from))) return y.set(x);
+  if (isBig(from)) return map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
+  if (!isFloat(from)) return map(y, x, BigInt as never);
+  // ONNX does not define what numbers out of range become: they saturate.
+  const isSigned = to.startsWith('i') ? 1 : 0;
+  const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
+  const whole = (toBig ? BigInt : Number) as (v: number) => number;
+  const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
+  map(y, x, (v) => (v >= limit ? most : whole(Math.trunc(Math.max(v || 0, -limit * isSigned)))));
 }
 
-/** @internal Adds the operators of this file to the table. */
-export function addElementwise(): void {
-  unary(
-    'LeakyRelu',
-    (attributes) => {
-      const alpha = attributes.float('alpha', Math.fround(0.01));
-      return (y, x) => {
-        for (let i = 0; i < y.length; ++i) {
-          const v = x[i] as number;
-          y[i] = v < 0 ? alpha * v : v;
-        }
-      };
-    },
-    (attributes) => ({
+function compileCast(attributes: Attributes, _: number, node: OnnxNode): Compute {
+  attributes.ignore('saturate@19', 'round_mode@24'); // of types that wgemm has not
+  const number = attributes.int('to');
+  const type = typeOf(number);
+  if (type.length === 1)
+    throw unsupported(node, `casts to ${number}, the type ${type[0]}, which wgemm does not have`);
+  return ([x], make) => cast(x as Value, make, type[0]);
+}
+
+const where: Compute = (inputs, make) =>
+  broadcasted(make, (inputs[1] as Value).dtype, inputs, (flag, a, b) => (flag ? a : b), 'Where');
+
+/** @internal The operators of this file. */
+export const elementwise: readonly Row[] = [
+  unary('LeakyRelu', {
+    formOf: (attributes) => ({
       name: 'LeakyRelu',
       attributes: [attributes.float('alpha', Math.fround(0.01))],
     }),
-  );
-  unary('Sigmoid', () => (y, x) => {
-    for (let i = 0; i < y.length; ++i) y[i] = 1 / (1 + exp(-(x[i] as number)));
-  });
-  unary('Tanh', () => (y, x) => {
-    for (let i = 0; i < y.length; ++i) y[i] = tanh(x[i] as number);
-  });
-  unary('Sqrt', () => (y, x) => {
-    for (let i = 0; i < y.length; ++i) y[i] = Math.sqrt(x[i] as number);
-  });
-  unary('Erf@9', () => (y, x) => {
-    if (isFloat64(y)) return map(y, x, exactErf);
-    for (let i = 0; i < y.length; ++i) y[i] = erf(x[i] as number);
-  });
-
-  unary(
-    'Gelu@20',
-    (attributes) => {
-      const approximate = attributes.string('approximate', 'none');
-      if (!['none', 'tanh'].includes(approximate))
-        throw invalid(attributes.node, 'has an unknown approximate; it must be none or tanh');
-      return approximate === 'none' ? exactGelu : fastGelu;
-    },
-    (attributes) => ({
-      name: attributes.string('approximate', 'none') === 'none' ? 'Gelu' : 'FastGelu',
-    }),
-  );
-  unary(
-    'com.microsoft.Gelu',
-    () => exactGelu,
-    () => ({ name: 'Gelu' }),
-  );
-  define('com.microsoft.FastGelu', 'X:float bias:same?', () => ([x, bias], make) => {
-    const make0 = isRecording() ? make : inArray;
-    const sum = bias ? (add([x as Value, bias], make0) as Value) : (x as Value);
-    return computed(make, sum.dtype, sum.shape, [sum], fastGelu, { name: 'FastGelu' });
-  });
-
-  define('Relu', 'X:number', () => ([x], make) => {
-    const { dtype, shape } = x as Value;
-    const infinity = infinities[dtype];
-    if (infinity === undefined)
-      return clipped(x as Value, make, (isBig(dtype) ? 0n : 0) as number, Infinity, {
-        name: 'Relu',
-      });
-    const y = make(dtype, shape, [x as Value]);
-    const tensors = [x as Value, y].map((value) => ({ value, strides: [1] }));
-    if (record('Relu', [sizeOf(shape)], tensors)) return y;
-    relu(wordsOf(y.data)[0], wordsOf((x as Value).data)[0], infinity);
-    return y;
-  });
-  define('Clip', 'input:number min:same?@11 max:same?@11', (attributes, opset) => {
-    const isOld = opset < 11;
-    const fixed = isOld
-      ? [attributes.float('min', -Infinity), attributes.float('max', Infinity)]
-      : [-Infinity, Infinity];
-    return ([x, ...bounds], make) => {
-      const { dtype } = x as Value;
-      if (isOld && !dtype.includes('float'))
-        refuse(DTypeError, 'input', `has dtype ${dtype}`, 'floating point');
-      const [least, most] = fixed.map((absent, i) => {
-        const bound = bounds[i];
-        if (!bound) return absent;
-        const { length, 0: value } = widened(bound);
-        if (length === 1) return value === value ? value : absent; // NaN is not a bound
-        return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
-      });
-      return clipped(x as Value, make, least as number, most as number);
-    };
-  });
-
-  const add = arithmetic(
-    'Add',
-    (y, at, length, a, p, s, b, q, t) => {
-      for (const end = at + length; at < end; ++at, p += s, q += t)
-        y[at] = (a[p] as number) + (b[q] as number);
-    },
-    (a, b) => a + b,
-  );
-  arithmetic(
-    'Sub',
-    (y, at, length, a, p, s, b, q, t) => {
-      for (const end = at + length; at < end; ++at, p += s, q += t)
-        y[at] = (a[p] as number) - (b[q] as number);
-    },
-    (a, b) => a - b,
-  );
-  arithmetic(
-    'Mul',
-    (y, at, length, a, p, s, b, q, t) => {
-      for (const end = at + length; at < end; ++at, p += s, q += t)
-        y[at] = (a[p] as number) * (b[q] as number);
-    },
-    product,
-  );
+  }),
+  unary('Sigmoid'),
+  unary('Tanh'),
+  unary('Sqrt', { f: Math.sqrt }),
+  unary('Erf@9'),
+  unary('Gelu@20', { formOf: gelu }),
+  unary('com.microsoft.Gelu', { formOf: () => ({ name: 'Gelu' }) }),
+  {
+    name: 'com.microsoft.FastGelu',
+    inputs: 'X:float bias:same?',
+    overwrites: 2,
+    folds: false,
+    compile: () => fastGelu,
+  },
+  {
+    name: 'Relu',
+    inputs: 'X:number',
+    overwrites: 1,
+    link: () => ({ kind: 'activation', activation: 'relu' }),
+    compile: () => relu,
+  },
+  {
+    name: 'Clip',
+    inputs: 'input:number min:same?@11 max:same?@11',
+    overwrites: 1,
+    link: clipLink,
+    compile: clip,
+  },
+  arithmetic('Add', { link: () => ({ kind: 'bias' }), commutes: true }, sum),
+  arithmetic('Sub', {}, (a, b) => a - b),
+  arithmetic('Mul', { link: factor((x) => x), commutes: true }, product, wrapped),
+  // ONNX does not define division by 0: it is 0 here
   arithmetic(
     'Div',
-    (y, at, length, a, p, s, b, q, t) => {
-      for (const end = at + length; at < end; ++at, p += s, q += t)
-        y[at] = (a[p] as number) / (b[q] as number);
-    },
-    (a, b) => (b ? a / b : b), // ONNX does not define division by 0: it is 0 here
-  );
-
-  // As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64.
-  define('Pow@7', 'X:number Y:number', () => (inputs, make) => {
-    const [x, exponent] = inputs as [Value, Value];
-    const { length, 0: first } = widened(exponent);
-    const only = length === 1 ? Number(first) : NaN;
-    const isFloat = x.dtype.includes('float');
-    if (only === 2 || (only === 3 && !isFloat)) {
-      const shape = broadcast(x.shape, exponent.shape);
-      const power = (v: number) => product(only === 2 ? v : product(v, v), v);
-      const loop = isFloat ? square : (y: Numbers, x: Numbers) => map(y, x, power);
-      return computed(make, x.dtype, shape, [x], loop, { name: only === 2 ? 'Square' : 'Cube' });
-    }
-    const [base, to] = inputs.map((value) =>
-      value.dtype.includes('float') ? value : cast(value, inArray, 'float64'),
-    ) as [Value, Value];
-    return isFloat
-      ? binary([base, to], make, power)
-      : cast(binary([base, to], inArray, power), make, x.dtype);
-  });
-
-  define('Cast', 'input:any', (attributes, _, node) => {
-    attributes.ignore('saturate@19', 'round_mode@24'); // of types that wgemm has not
-    const number = attributes.int('to');
-    const type = typeOf(number);
-    if (type.length === 1)
-      throw unsupported(node, `casts to ${number}, the type ${type[0]}, which wgemm does not have`);
-    return ([x], make) => cast(x as Value, make, type[0]);
-  });
-
-  define('Where@9', 'condition:bool X:any Y:same', () => (inputs, make) => {
-    const shape = broadcast(...inputs.map(({ shape }) => shape));
-    const result = make((inputs[1] as Value).dtype, shape);
-    const tensors = [
-      ...inputs.map((value) => ({ value, strides: stridesIn(shape, value.shape) })),
-      { value: result, strides: contiguousStrides(shape) },
-    ];
-    if (record('Where', shape, tensors)) return result;
-    const [y, count] = wordsOf(result.data);
-    const [flags, x, z] = inputs.map(({ data }) => wordsOf(data)[0]) as [Words, Words, Words];
-    walk(
-      [...shape, count],
-      [
-        inWords(contiguousStrides(shape), count),
-        ...inputs.map((input, i) => {
-          const strides = stridesIn(shape, input.shape);
-          return i ? inWords(strides, count) : [...strides, 0];
-        }),
-      ],
-      (length, at, steps) => select(y, flags, x, z, length, at as Four, steps as Four),
-    );
-    return result;
-  });
-}
+    { link: factor(inverse) },
+    (a, b) => a / b,
+    (a, b) => (b ? a / b : b),
+  ),
+  { name: 'Pow@7', inputs: 'X:number Y:number', overwrites: 2, compile: () => pow },
+  { name: 'Cast', inputs: 'input:any', compile: compileCast },
+  {
+    name: 'Where@9',
+    inputs: 'condition:bool X:any Y:same',
+    overwrites: 3,
+    compile: () => where,
+  },
+];

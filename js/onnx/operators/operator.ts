@@ -1,5 +1,6 @@
 /** The form that all operators share, and how they read the attributes of a node. */
 import { ArgumentError, describe, UnsupportedError } from '../../base/errors.js';
+import type { Activation } from '../../call/options.js';
 import type { OnnxAttribute, OnnxNode, OnnxTensor, OnnxUnreadTensor } from '../read/model.js';
 import type { Make, Value } from '../read/value.js';
 
@@ -12,14 +13,33 @@ export interface Operator {
   readonly opsets: readonly [from: number, to: number];
   /** The most outputs. */
   readonly outputs: number;
+  /**
+   * Whether nodes of constants are computed when the model is loaded. Otherwise a step of the run
+   * computes them: JavaScript lacks the operator, or rounds in another way.
+   */
+  readonly folds: boolean;
+  /** Whether its two inputs may have either order. */
+  readonly commutes: boolean;
+  /** How it joins the call of a product. Without it, it does not. */
+  readonly link?: LinkOf | undefined;
   /** Reads and checks a node, once. Throws if something is not supported. */
   compile(attributes: Attributes, opset: number, node: OnnxNode): Run;
 }
 
-/** @internal By `keyOf`. The modules in operators/ fill it. */
-export const operators = new Map<string, Operator>();
+/** @internal What the call of a product computes in place of a node that takes its result. */
+export type Link =
+  | { readonly kind: 'alpha'; readonly alpha: number }
+  | { readonly kind: 'bias' }
+  | { readonly kind: 'activation'; readonly activation: Activation }
+  | { readonly kind: 'transpose' };
 
-/** @internal The key of a node in `operators`: `'Add'`, `'com.microsoft.Gelu'`. */
+/** @internal The number of an input, if it is a constant with one element of floating point. */
+export type NumberOf = (input: number) => number | undefined;
+
+/** @param at the input that is the result of the product */
+type LinkOf = (node: OnnxNode, at: number, numberOf: NumberOf) => Link | undefined;
+
+/** @internal The key of a node in `allOperators`: `'Add'`, `'com.microsoft.Gelu'`. */
 export function keyOf({ op, domain }: OnnxNode): string {
   return domain === '' ? op : `${domain}.${op}`;
 }

@@ -1,28 +1,26 @@
 /** Operators that convert between floating point and quantized integers. */
-import { arrayOf, classOf } from '../../base/arrays.js';
+import { arrayOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import { large } from '../../convert/quantize-numbers.js';
-import { quantize as toIntegers } from '../../convert/quantize.js';
 import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
-import { axisOf, computed, define, type Numbers, refuse, shown, walk, withSize } from './define.js';
+import {
+  axisOf,
+  type Compute,
+  computed,
+  recordForm,
+  refuse,
+  type Row,
+  shown,
+  walk,
+  withSize,
+} from './define.js';
 import { type Attributes, unsupported } from './operator.js';
-import { isRecording, record } from './record.js';
 import { sizeOf } from './storage.js';
 
-type QuantizeLoop = (
-  y: Numbers,
-  at: number,
-  length: number,
-  s: number,
-  x: Numbers,
-  scales: Numbers,
-  zeros: Numbers,
-  q: number,
-  t: number,
-) => void;
+type Scalar = (x: number, scale: number, zero: number) => number;
 
 function readAttributes(attributes: Attributes, node: OnnxNode, dtype: string) {
   const axis = attributes.int('axis@13', 1);
@@ -34,13 +32,13 @@ function readAttributes(attributes: Attributes, node: OnnxNode, dtype: string) {
   return { axis, block, dtype: number === 0 ? undefined : (type as OnnxDType) };
 }
 
-/** Calls a loop for each run of elements, with the scales that it has. */
+/** Calls a function for each element, with the scale and the zero point that it has. */
 function scaled(
   [input, scale, zero]: readonly Value[],
   make: Make,
   dtype: OnnxDType,
   { axis: given, block }: { axis: number; block: number },
-  loop: QuantizeLoop,
+  f: Scalar,
   name: string,
 ): Value {
   const x = input as Value;
@@ -64,108 +62,92 @@ function scaled(
       strides[axis] = 0;
     } else strides[axis] = 1;
   }
-  const inputs = [x, scale as Value];
-  const result = make(dtype, shape);
-  if (block === 0 && isRecording()) {
-    const zeroType = name === 'QuantizeLinear' ? dtype : x.dtype;
-    const zeros = zero ?? { dtype: zeroType, shape: [], data: arrayOf(storedAs(zeroType), 1) };
-    const along = (value: Value) => ({
-      value,
-      strides: sizeOf(value.shape) === 1 ? own.map(() => 0) : strides,
-    });
-    const tensors = [
-      { value: x, strides: own },
-      along(scale as Value),
-      along(zeros),
-      { value: result, strides: own },
-    ];
-    if (record(name, shape, tensors)) return result;
-  }
-  const keep: Make = () => result;
-  return computed(keep, dtype, x.shape, inputs, (y, x, scales) => {
-    const zeros = (zero?.data ?? new Float32Array(scales.length)) as Numbers;
+  const zeroType = name === 'QuantizeLinear' ? dtype : x.dtype;
+  const zeros = zero ?? {
+    dtype: zeroType,
+    shape: from,
+    data: arrayOf(storedAs(zeroType), sizeOf(from)),
+  };
+  const form = block > 0 ? undefined : { name, dims: shape, strides: [own, strides, strides, own] };
+  const inputs = [x, scale as Value, zeros];
+  return computed(make, dtype, shape, inputs, form, (y, x, scales, zeros) => {
     const size = shape[axis] ?? 1;
     const part = block > 0 ? block : size;
     for (let i = 0; i * part < size; ++i)
       walk(
         withSize(shape, axis, Math.min(part, size - i * part)),
         [own, strides],
-        (length, [at, q], [s, t]) => {
-          loop(y, at as number, length, s as number, x, scales, zeros, q as number, t as number);
+        (length, at, steps) => {
+          let [p, q] = at as [number, number];
+          const [s, t] = steps as [number, number];
+          for (let j = 0; j < length; ++j, p += s, q += t)
+            y[p] = f(x[p] as number, scales[q] as number, zeros[q] as number);
         },
         [i && i * part * (own[axis] as number), i * next],
       );
   });
 }
 
-const quantize: QuantizeLoop = (y, at, length, s, x, scales, zeros, q, t) => {
-  const least = classOf(y) === 'Int8Array' ? -128 : 0;
-  for (; length > 0; --length, at += s, q += t) {
-    const v =
-      Math.fround((x[at] as number) / (scales[q] as number)) + large - large + (zeros[q] as number);
-    y[at] = v < least ? least : v > least + 255 ? least + 255 : v;
-  }
+const quantized = (least: number): Scalar => {
+  return (x, scale, zero) => {
+    const v = Math.fround(x / scale) + large - large + zero;
+    return v < least ? least : v > least + 255 ? least + 255 : v;
+  };
 };
 
-const dequantize: QuantizeLoop = (y, at, length, s, x, scales, zeros, q, t) => {
-  for (; length > 0; --length, at += s, q += t)
-    y[at] = Math.fround((x[at] as number) - (zeros[q] as number)) * (scales[q] as number);
-};
+const dequantized: Scalar = (x, scale, zero) => Math.fround(x - zero) * scale;
 
-/** @internal Adds the operators of this file to the table. */
-export function addQuantize(): void {
-  define(
-    'QuantizeLinear@10',
-    'x:ranged y_scale:float y_zero_point:byte?',
-    (attributes, _, node) => {
-      attributes.ignore('saturate@19', 'precision@23');
-      const form = readAttributes(attributes, node, 'output_dtype@21');
-      return (inputs, make) => {
-        const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
-        if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
-          refuse(
-            DTypeError,
-            'output_dtype',
-            `is ${form.dtype}`,
-            'uint8 or int8, the type of y_zero_point',
-          );
-        return scaled(inputs, make, dtype, form, quantize, 'QuantizeLinear');
-      };
-    },
-  );
-
-  define(
-    'DequantizeLinear@10',
-    'x:quantized x_scale:float x_zero_point:first?',
-    (attributes, _, node) => {
-      const form = readAttributes(attributes, node, 'output_dtype@23');
-      return (inputs, make) =>
-        scaled(
-          inputs,
-          make,
-          form.dtype ?? (inputs[1] as Value).dtype,
-          form,
-          dequantize,
-          'DequantizeLinear',
-        );
-    },
-  );
-
-  define('DynamicQuantizeLinear@11', 'x:float32 > 3', () => ([x], make) => {
-    const { shape } = x as Value;
-    const results = [make('uint8', shape), make('float32', []), make('uint8', [])] as const;
-    const strides = contiguousStrides(shape);
-    const zero = strides.map(() => 0);
-    const tensors = [x as Value, ...results].map((value, i) => ({
-      value,
-      strides: i < 2 ? strides : zero,
-    }));
-    if (record('DynamicQuantizeLinear', shape, tensors)) return [...results];
-    const [out, scales, zeros] = results.map(({ data }) => data) as [Uint8Array, Numbers, Numbers];
-    const data = (x as Value).data as Numbers;
-    const { scale, zeroPoint } = toIntegers({ data, shape }, { out: { data: out, shape } });
-    scales[0] = scale;
-    zeros[0] = zeroPoint;
-    return [...results];
-  });
+function quantizeLinear(attributes: Attributes, _: number, node: OnnxNode): Compute {
+  attributes.ignore('saturate@19', 'precision@23');
+  const form = readAttributes(attributes, node, 'output_dtype@21');
+  return (inputs, make) => {
+    const dtype = inputs[2]?.dtype ?? form.dtype ?? 'uint8';
+    if (!dtype.endsWith('int8') || (form.dtype ?? dtype) !== dtype)
+      refuse(
+        DTypeError,
+        'output_dtype',
+        `is ${form.dtype}`,
+        'uint8 or int8, the type of y_zero_point',
+      );
+    const f = quantized(dtype === 'int8' ? -128 : 0);
+    return scaled(inputs, make, dtype, form, f, 'QuantizeLinear');
+  };
 }
+
+function dequantizeLinear(attributes: Attributes, _: number, node: OnnxNode): Compute {
+  const form = readAttributes(attributes, node, 'output_dtype@23');
+  return (inputs, make) => {
+    const dtype = form.dtype ?? (inputs[1] as Value).dtype;
+    return scaled(inputs, make, dtype, form, dequantized, 'DequantizeLinear');
+  };
+}
+
+const dynamicQuantizeLinear: Compute = ([x], make) => {
+  const { shape } = x as Value;
+  const results = [make('uint8', shape), make('float32', []), make('uint8', [])];
+  const own = contiguousStrides(shape);
+  const zero = own.map(() => 0);
+  const form = { name: 'DynamicQuantizeLinear', dims: shape, strides: [own, own, zero, zero] };
+  recordForm(form, [x as Value, ...results], true);
+  return results;
+};
+
+/** @internal The operators of this file. */
+export const quantization: readonly Row[] = [
+  {
+    name: 'QuantizeLinear@10',
+    inputs: 'x:ranged y_scale:float y_zero_point:byte?',
+    compile: quantizeLinear,
+  },
+  {
+    name: 'DequantizeLinear@10',
+    inputs: 'x:quantized x_scale:float x_zero_point:first?',
+    compile: dequantizeLinear,
+  },
+  {
+    name: 'DynamicQuantizeLinear@11',
+    inputs: 'x:float32 > 3',
+    folds: false,
+    compile: () => dynamicQuantizeLinear,
+  },
+];

@@ -28,13 +28,6 @@ export interface Recorder {
   ): boolean;
 }
 
-/**
- * @internal Operators whose results have other last bits in JavaScript than in src/nn/. A run
- * computes them even if all their inputs are constant, so that a result does not depend on this.
- */
-export const isRounded = (key: string): boolean =>
-  /^(Tanh|Sigmoid|Erf|(.*\.)?(Fast)?Gelu|(Log)?Softmax|LayerNormalization|ReduceMean)$/.test(key);
-
 let recorder: Recorder | undefined;
 
 /** @internal Calls `body`, whose operators record with `by`; without it, they compute. */
@@ -53,12 +46,10 @@ export const isRecording = (): boolean => recorder !== undefined;
 
 /** @internal Records a step, if a run is recorded and the step can be. */
 export function record(
-  name: string | undefined,
+  name: string,
   dims: readonly number[],
   tensors: readonly StepTensor[],
   attributes: readonly number[] = [],
 ): boolean {
-  return (
-    name !== undefined && recorder !== undefined && recorder.step(name, dims, tensors, attributes)
-  );
+  return recorder !== undefined && recorder.step(name, dims, tensors, attributes);
 }

@@ -28,7 +28,6 @@ export interface Value {
 
 /**
  * @internal Makes the value of a result, whose elements are not initialised.
- * @param over inputs whose memory the result may take. At each index, the operator must not read
- *   them any more after it has written the result
+ * @param over inputs whose memory the result may take. `define()` passes them: see `overwrites`
  */
 export type Make = (dtype: OnnxDType, shape: readonly number[], over?: readonly Value[]) => Value;

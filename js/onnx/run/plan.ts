@@ -3,14 +3,13 @@
  * and joins to products what follows them.
  */
 import { arrayOf } from '../../base/arrays.js';
-import type { Activation } from '../../call/options.js';
 import { fusions } from '../graph/fusions.js';
 import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
-import { keyOf } from '../operators/operator.js';
-import { isRounded } from '../operators/record.js';
+import { operatorOf } from '../operators/all.js';
+import type { Link } from '../operators/operator.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
-import type { OnnxModel, OnnxNode } from '../read/model.js';
+import type { OnnxModel } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** @internal A node after a product. The call of the product computes it, too, if it can. */
@@ -20,10 +19,9 @@ export type ProductLink = {
   /** The types of its constants, which must be the type of the product. */
   readonly dtypes: readonly OnnxDType[];
 } & (
-  | { readonly kind: 'alpha'; readonly alpha: number; readonly rank: number }
-  | { readonly kind: 'bias'; readonly other: string }
-  | { readonly kind: 'activation'; readonly activation: Activation }
-  | { readonly kind: 'transpose' }
+  | (Extract<Link, { kind: 'alpha' }> & { readonly rank: number })
+  | (Extract<Link, { kind: 'bias' }> & { readonly other: string })
+  | Extract<Link, { kind: 'activation' | 'transpose' }>
 );
 
 /** @internal */
@@ -74,7 +72,7 @@ function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): Che
   let left = mostFolded;
   for (const value of constants.values()) left += timesLarger * bytesOf(value);
   return nodes.filter(({ node, run }) => {
-    if (!run || isRounded(keyOf(node))) return true;
+    if (!run || operatorOf(node)?.folds === false) return true;
     if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
     const inputs = node.inputs.map((name) => constants.get(name));
     const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
@@ -180,7 +178,8 @@ function findViews(
   for (const checked of nodes) {
     const { node } = checked;
     const name = node.outputs[0] ?? '';
-    if (keyOf(node) !== 'Transpose' || isOutput.has(name)) continue;
+    const link = operatorOf(node)?.link?.(node, 0, () => undefined);
+    if (link?.kind !== 'transpose' || isOutput.has(name)) continue;
     if (constants.has(node.inputs[0] as string)) continue;
     const canView = ({ node: taker, product }: CheckedNode) =>
       product
@@ -203,57 +202,27 @@ function linkOf(
   const fuses = product?.fuses;
   const has = (...kinds: ProductLink['kind'][]) => links.some(({ kind }) => kinds.includes(kind));
   if (!fuses || !checked.run || node.outputs.length !== 1 || has('transpose')) return undefined;
-  // The operators below have at most 3 inputs. Concat may have thousands.
-  const [first, second, third] = node.inputs;
-  const other = (first === input ? second : first) ?? '';
-  const names = [first, second, third] as string[];
-  const dtypes = names.flatMap((name) => constants.get(name)?.dtype ?? []);
+  const { inputs } = node;
+  const at = inputs.indexOf(input);
+  const found = operatorOf(node)?.link?.(node, at, (i) => numberIn(constants.get(inputs[i] ?? '')));
+  const other = inputs[1 - at] ?? '';
+  // Operators with a link have at most 3 inputs. Concat may have thousands.
+  const dtypes = inputs.slice(0, 3).flatMap((name) => constants.get(name)?.dtype ?? []);
   const link = { checked, input, dtypes };
-  switch (keyOf(node)) {
-    case 'Mul':
-    case 'Div': {
-      const constant = constants.get(other);
-      const number = numberIn(constant);
-      if (!fuses.alpha || links.length > 0 || !constant || number === undefined) return undefined;
-      const alpha = node.op === 'Mul' ? number : first === input ? inverse(number) : undefined;
-      if (alpha === undefined || !Number.isFinite(alpha)) return undefined;
-      return { ...link, kind: 'alpha', alpha, rank: constant.shape.length };
+  switch (found?.kind) {
+    case 'alpha': {
+      const rank = constants.get(other)?.shape.length ?? 0;
+      const isFirst = links.length === 0 && Number.isFinite(found.alpha);
+      return fuses.alpha && isFirst ? { ...link, ...found, rank } : undefined;
     }
-    case 'Add':
+    case 'bias':
       if (fuses.bias === 'none' || has('bias', 'activation')) return undefined;
-      return { ...link, kind: 'bias', other };
-    case 'Relu':
-    case 'Clip': {
-      if (!fuses.activation || has('activation') || first !== input) return undefined;
-      const activation = node.op === 'Relu' ? 'relu' : boundsOf(node, constants);
-      return activation && { ...link, kind: 'activation', activation };
-    }
-    case 'Transpose': {
-      if (fuses.bias !== 'any') return undefined;
-      return { ...link, kind: 'transpose' };
-    }
+      return { ...link, ...found, other };
+    case 'activation':
+      return fuses.activation && !has('activation') ? { ...link, ...found } : undefined;
+    case 'transpose':
+      return fuses.bias === 'any' ? { ...link, ...found } : undefined;
     default:
       return undefined;
   }
-}
-
-/** 1 / x, if the quotient by x and the product by this are the same in all cases. */
-function inverse(x: number): number | undefined {
-  const exponent = Math.log2(Math.abs(x));
-  return Number.isInteger(exponent) && Math.abs(exponent) < 100 ? 1 / x : undefined;
-}
-
-/** The bounds of a Clip, if they are constants that a call takes. */
-function boundsOf(
-  { inputs, attributes }: OnnxNode,
-  constants: ReadonlyMap<string, Value>,
-): Activation | undefined {
-  const boundOf = (index: number, name: string, absent: number) => {
-    const attribute = attributes.get(name);
-    if (typeof attribute === 'number') return attribute;
-    return inputs[index] ? (numberIn(constants.get(inputs[index])) ?? NaN) : absent;
-  };
-  const min = boundOf(1, 'min', -Infinity);
-  const max = boundOf(2, 'max', Infinity);
-  return min <= max ? [min, max] : undefined;
 }

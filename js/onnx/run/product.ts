@@ -4,8 +4,8 @@ import type { DataArray } from '../../base/tensor.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { Extra, ProductCall, ProductOperand, Shaped } from '../graph/products.js';
 import { keyOf } from '../operators/operator.js';
+import { permOf } from '../operators/shapes.js';
 import { sizeOf, type Stored } from '../operators/storage.js';
-import type { OnnxNode } from '../read/model.js';
 import type { ModelProduct } from './model.js';
 import type { PlannedStep, ProductLink } from './plan.js';
 import { absent, type ProductStep, type Step } from './steps.js';
@@ -168,10 +168,6 @@ function addsTo(shape: readonly number[], bias: Stored, isRow: boolean): boolean
   if (isRow && (bias.size !== shape.at(-1) || bias.shape.at(-1) !== bias.size)) return false;
   return bias.shape.every((size, axis) => size === 1 || size === shape[first + axis]);
 }
-
-/** The perm of a Transpose of a shape. Without one, it reverses the axes. */
-const permOf = ({ attributes }: OnnxNode, shape: readonly number[]): readonly number[] =>
-  (attributes.get('perm') as readonly number[] | undefined) ?? [...shape.keys()].reverse();
 
 /** The strides of a tensor whose transpose by `perm` is contiguous. */
 function stridesThrough(shape: readonly number[], perm: readonly number[]): number[] {

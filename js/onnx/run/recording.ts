@@ -15,8 +15,9 @@ import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { CheckedNode } from '../graph/graph.js';
-import { keyOf, type Run } from '../operators/operator.js';
-import { isRounded, type Recorder, recordBy, type StepTensor } from '../operators/record.js';
+import { operatorOf } from '../operators/all.js';
+import type { Run } from '../operators/operator.js';
+import { type Recorder, recordBy, type StepTensor } from '../operators/record.js';
 import {
   hold,
   inArray,
@@ -33,29 +34,6 @@ import { errorIn } from './errors.js';
 import type { ModelProduct } from './model.js';
 import { PlannedProduct } from './product.js';
 import { type Step, type Steps, theResult } from './steps.js';
-
-const floats = 'float32 float64 float16 bfloat16';
-const numbers = `${floats} int32 uint32 int64 uint64 int8 uint8`;
-
-/** The types of the first tensor of a step; others are the same or follow from the operator. */
-const takes: Readonly<Record<string, string>> = {
-  Add: numbers,
-  Sub: numbers,
-  Mul: numbers,
-  Div: numbers,
-  Copy: `${numbers} bool`,
-  Cast: `${numbers} bool`,
-  CastToBool: `${numbers} bool`,
-  Gather: `${numbers} bool`,
-  Where: 'bool',
-  Relu: numbers,
-  Clip: numbers,
-  Square: numbers,
-  Cube: numbers,
-  QuantizeLinear: 'float32',
-  DynamicQuantizeLinear: 'float32',
-  DequantizeLinear: 'int8 uint8 int32',
-};
 
 /** An operator of the model. */
 type Runnable = Pick<CheckedNode, 'node' | 'run'>;
@@ -86,21 +64,13 @@ export interface Program {
 /** @internal Copies of known values in the memory of the instance. */
 export type Constants = Map<DataArray, HeapTensor<Uint8Array>>;
 
-/** An operator of src/nn/. */
-interface StepOperator {
-  readonly number: number;
-  /** The types that the first tensor may have. */
-  readonly types: ReadonlySet<string>;
-}
-
-/** @internal The operators of src/nn/ in an instance, by name. */
-export function operatorsIn(core: Core): ReadonlyMap<string, StepOperator> {
-  const operators = new Map<string, StepOperator>();
+/** @internal The numbers of the operators of src/nn/ in an instance, by name. */
+export function operatorsIn(core: Core): ReadonlyMap<string, number> {
+  const operators = new Map<string, number>();
   for (let number = 0; ; ++number) {
     const address = core.module.operatorName?.(number) ?? 0;
     if (address === 0) return operators;
-    const name = core.text(address);
-    operators.set(name, { number, types: new Set((takes[name] ?? floats).split(' ')) });
+    operators.set(core.text(address), number);
   }
 }
 
@@ -142,7 +112,7 @@ export interface Place {
   readonly wg: Gemm;
   readonly model: Steps;
   /** The operators of src/nn/, by name. */
-  readonly operators: ReadonlyMap<string, StepOperator>;
+  readonly operators: ReadonlyMap<string, number>;
   /** The numbers of types in the core. */
   readonly types: Readonly<Record<OnnxDType, number>>;
   readonly words: Words;
@@ -429,14 +399,12 @@ export class Recording implements Recorder {
     attributes: readonly number[],
   ): boolean {
     const operator = this.place.operators.get(name);
-    const first = (tensors[0] as StepTensor).value;
-    if (!operator?.types.has(first.dtype)) return false;
     const last = (tensors.at(-1) as StepTensor).value;
-    if (!(last instanceof Draft) || last.isKnown) return false;
+    if (operator === undefined || !(last instanceof Draft) || last.isKnown) return false;
     for (const { value } of tensors) if (value instanceof Draft && value.isNew) this.#open(value);
     const addresses = tensors.map(({ value }) => this.#addressOf(value)); // may copy constants
     const words = this.#words;
-    const start = this.#begin(operator.number);
+    const start = this.#begin(operator);
     words.push(dims.length || 1);
     if (dims.length === 0) words.push(1);
     for (const size of dims) words.push(size);
@@ -502,24 +470,33 @@ export class Recording implements Recorder {
       isLast(value) && !made.some((draft) => draft.made?.root === value.root);
     let results: (Value | undefined)[];
     try {
-      const isOpen = isRounded(keyOf(node)) || inputs.some((input) => input?.root.isOpen);
+      const isOpen =
+        operatorOf(node)?.folds === false || inputs.some((input) => input?.root.isOpen);
       results = recordBy(isOpen ? this : undefined, () => [(run as Run)(inputs, make)].flat());
     } catch (error) {
       if (!(error instanceof NeedsRun)) throw errorIn('run', node, error);
       this.#back(mark);
-      for (const { made: value } of made)
-        if (value && value.root.bytes > 0 && value.root.uses === 0) {
-          ++value.root.uses;
-          this.#release(value);
-        }
+      this.#giveUp(made, []);
       return this.#host(checked, inputs);
     }
-    return results.map((result) => {
+    const stored = results.map((result) => {
       if (result === undefined) return undefined;
       if (result instanceof Draft) return result.finished();
       if (result instanceof Stored) return result;
       return hold(result, false);
     });
+    this.#giveUp(made, stored);
+    return stored;
+  }
+
+  /** Gives up what an operator has made, except its results. */
+  #giveUp(made: readonly Draft[], results: readonly (Stored | undefined)[]): void {
+    for (const { made: value } of made) {
+      const root = value?.root;
+      if (!root || root.uses !== 0 || results.some((result) => result?.root === root)) continue;
+      ++root.uses;
+      this.#release(value);
+    }
   }
 
   /** Runs a node here, after what was recorded. */

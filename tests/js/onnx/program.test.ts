@@ -112,6 +112,58 @@ it('computes integers by one call', async () => {
   ]);
 });
 
+const axesOfEnds = { name: 'axes', dtype: 'int64', shape: [2], data: BigInt64Array.of(0n, 2n) };
+
+it('computes each form of an operator along rows by one call', async () => {
+  const constant = { name: 'scale', dtype: 'float32', shape: [4], data: ones(4).data };
+  const bytes = encodeGraph({
+    opsets: { '': 20 },
+    nodes: [
+      { op: 'Relu', inputs: ['x'], outputs: ['positive'] },
+      { op: 'LayerNormalization', inputs: ['positive', 'scale'], outputs: ['a'] },
+      { op: 'LayerNormalization', inputs: ['a', 'part', 'part'], outputs: ['b', 'm', 'd'] },
+      { op: 'Add', inputs: ['b', 'd'], outputs: ['c'] },
+      { op: 'ReduceMean', inputs: ['c', 'axes'], outputs: ['e'] },
+      { op: 'Cast', inputs: ['e'], outputs: ['f'], attributes: { to: 11 } },
+      { op: 'QuantizeLinear', inputs: ['f', 'one'], outputs: ['g'] },
+      { op: 'Cast', inputs: ['g'], outputs: ['h'], attributes: { to: 6 } },
+      { op: 'ReduceMean', inputs: ['h'], outputs: ['i'] },
+      { op: 'Relu', inputs: ['i'], outputs: ['y'] },
+    ],
+    inputs: [{ name: 'x', dtype: 'float32', shape: [2, 3, 4] }],
+    outputs: [{ name: 'y', dtype: 'int32' }],
+    initializers: [
+      constant,
+      { ...constant, name: 'part', shape: [3, 1], data: ones(3).data },
+      { ...constant, name: 'one', shape: [], data: ones().data },
+      axesOfEnds,
+    ],
+  });
+  expect(await callsOf(bytes, { x: ones(2, 3, 4) })).toBe(1);
+});
+
+it('frees what an operator takes for itself', async () => {
+  const model = await loadModel(
+    encodeGraph({
+      opsets: { '': 20 },
+      nodes: [
+        { op: 'ReduceMean', inputs: ['x', 'axes'], outputs: ['a'] },
+        { op: 'ReduceMean', inputs: ['x', 'axes'], outputs: ['b'] },
+        { op: 'ReduceMean', inputs: ['x', 'axes'], outputs: ['c'] },
+        { op: 'Concat', inputs: ['a', 'b', 'c'], outputs: ['y'], attributes: { axis: 0 } },
+      ],
+      inputs: [{ name: 'x', dtype: 'float32', shape: [2, 3, 'size'] }],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+      initializers: [axesOfEnds],
+    }),
+    { maxMemory: 16e6 },
+  );
+  // The input and a copy of it with other axes take 12 MB.
+  const { y } = await model.run({ x: ones(2, 3, 250_000) });
+  expect(y!.data).toEqual(new Float32Array(9).fill(1));
+  model.dispose();
+});
+
 it('keeps no copies of what dropped programs have computed from shapes', async () => {
   const before = wg.memory().inUse;
   const model = await loadModel(
