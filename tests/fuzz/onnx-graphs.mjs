@@ -222,7 +222,7 @@ function reshape(graph) {
   const size = sizeOf(shape);
   const axis = graph.axis(shape);
   const to = (op, inputs, shape, attributes) => graph.add(op, inputs, [[dtype, shape]], attributes);
-  switch (random.upTo(shape.length > 0 ? 8 : 1)) {
+  switch (random.upTo(shape.length > 0 ? 11 : 1)) {
     case 0:
       return to('Reshape', [x, graph.numbers(-1)], [size]);
     case 1:
@@ -257,12 +257,64 @@ function reshape(graph) {
       ]);
       return graph.add('Split', [x, graph.numbers(...parts)], along, { axis });
     }
+    case 8: {
+      const ones = shape.flatMap((size, i) => (size === 1 ? i : []));
+      if (ones.length === 0) return undefined;
+      const one = random.pick(ones);
+      const rest = shape.filter((_, i) => i !== one);
+      return to('Squeeze', [x, graph.numbers(one - random.pick([0, shape.length]))], rest);
+    }
+    case 9:
+      return slice(graph, x, axis);
+    case 10: {
+      const [sizes] = graph.add('Shape', [x], [['int64', [shape.length]]]);
+      return to('Reshape', [graph.like('Dropout', x), sizes], shape);
+    }
     default: {
       const known = shape.map((size) => (size === 1 ? random.pick([1, 3]) : size));
       if (sizeOf(known) > mostElements) return undefined;
       return to('Expand', [x, graph.numbers(...known)], known);
     }
   }
+}
+
+/** Every element or every second one along an axis, in either direction. */
+function slice(graph, x, axis) {
+  const size = x.shape[axis];
+  const step = graph.random.pick([1, 2, -1, -2]);
+  const first = graph.random.upTo(size - 1);
+  const [from, to] = step > 0 ? [first, size] : [first - size, -1 - size];
+  const count = Math.ceil((step > 0 ? size - first : first + 1) / Math.abs(step));
+  const shape = x.shape.map((each, i) => (i === axis ? count : each));
+  const inputs = [from, to, axis, step].map((value) => graph.numbers(value));
+  graph.add('Slice', [x, ...inputs], [[x.dtype, shape]]);
+}
+
+/** Quantizes, with a scale or one per index of an axis, and back to floating point. */
+function quantize(graph) {
+  const x = graph.take();
+  const { dtype, shape } = x;
+  const axis = graph.axis(shape);
+  const scales = shape.length > 0 && graph.chance(0.5) ? [shape[axis]] : [];
+  const type = graph.random.pick(['float32', dtype]);
+  const values = arrayOf(type).from({ length: sizeOf(scales) }, () =>
+    graph.random.pick(halves[type] ? halves[type].slice(4, 5) : [0.25, 0.02, 1]),
+  );
+  const scale = graph.constant(type, scales, values);
+  const zero = graph.constant(graph.random.pick(['int8', 'uint8']), scales);
+  const inputs = [scale, zero];
+  const attributes = scales.length > 0 ? { axis } : {};
+  const [q] = graph.add('QuantizeLinear', [x, ...inputs], [[zero.dtype, shape]], attributes);
+  graph.add('DequantizeLinear', [q, ...inputs], [[scale.dtype, shape]], attributes);
+}
+
+/** A node without inputs. */
+function constant(graph) {
+  const { random } = graph;
+  const dtype = random.pick(['float32', 'float32', 'float64', 'int64']);
+  const shape = graph.part(graph.take().shape);
+  const value = { tensor: { dtype, shape, data: graph.data(dtype, shape) } };
+  graph.add('Constant', [], [[dtype, shape]], { value });
 }
 
 function transpose(graph, x) {
@@ -426,7 +478,17 @@ function product(graph) {
 }
 
 const steps = [unary, unary, binary, binary, widening, normalize, normalize, reduce, convert];
-steps.push(reshape, reshape, gelu, layerNormalization, product, product, product);
+steps.push(
+  reshape,
+  reshape,
+  quantize,
+  constant,
+  gelu,
+  layerNormalization,
+  product,
+  product,
+  product,
+);
 
 /**
  * The graph of a seed: a model with a few outputs, and one of the same nodes with all values as

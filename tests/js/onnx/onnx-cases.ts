@@ -1,0 +1,509 @@
+/** Operators of models: cases from the definitions of ONNX, one node each. */
+import type { OnnxDType } from 'wgemm/onnx';
+import { type Float, toBits } from '../support/dtypes.js';
+import { type Input, ints, type NodeCase, tensor } from './onnx-nodes.js';
+
+type Values = readonly (number | bigint)[];
+const f = Math.fround;
+
+export const x = (
+  values: Values,
+  shape: readonly number[] = [values.length],
+  dtype: OnnxDType = 'float32',
+) => tensor(dtype, shape, values);
+
+/** A type of 16 bits, as they are stored where the engine has no Float16Array. */
+export const bits = (dtype: Float, values: readonly number[]): Input => ({
+  dtype,
+  shape: [values.length],
+  data: Uint16Array.from(values, (value) => toBits(dtype, value)),
+});
+
+export type Case = readonly [
+  what: string,
+  node: Omit<NodeCase, 'opset'> & { opset?: number },
+  ...results: (readonly [dtype: OnnxDType, shape: readonly number[], values: Values])[],
+];
+
+export const cases: readonly Case[] = [
+  [
+    'Relu keeps NaN',
+    { op: 'Relu', inputs: [x([-1, 2, NaN, -Infinity, Infinity])] },
+    ['float32', [5], [0, 2, NaN, 0, Infinity]],
+  ],
+  ['Relu of int64', { op: 'Relu', inputs: [x([-5, 7], [2], 'int64')] }, ['int64', [2], [0n, 7n]]],
+  [
+    'Relu of float16',
+    { op: 'Relu', inputs: [bits('float16', [-1.5, 2.5])] },
+    ['float16', [2], [0, 2.5]],
+  ],
+  [
+    'Relu of bfloat16',
+    { op: 'Relu', inputs: [bits('bfloat16', [-1.5, 3])] },
+    ['bfloat16', [2], [0, 3]],
+  ],
+  [
+    'Add of bfloat16 rounds half to even',
+    { op: 'Add', inputs: [bits('bfloat16', [256, 258]), bits('bfloat16', [1, 1])] },
+    ['bfloat16', [2], [256, 260]],
+  ],
+  [
+    'Add of float16 overflows',
+    { op: 'Add', inputs: [bits('float16', [65504, 2048]), bits('float16', [65504, 1])] },
+    ['float16', [2], [Infinity, 2048]],
+  ],
+  [
+    'Clip with min above max',
+    { op: 'Clip', inputs: [x([-5, 0, 5]), x([2], []), x([1], [])] },
+    ['float32', [3], [1, 1, 1]],
+  ],
+  [
+    'Clip without a bound that is NaN',
+    { op: 'Clip', inputs: [x([1, 2, 3]), x([NaN], []), x([2], [])] },
+    ['float32', [3], [1, 2, 2]],
+  ],
+  ['Clip without bounds', { op: 'Clip', inputs: [x([-5, NaN])] }, ['float32', [2], [-5, NaN]]],
+  ['LeakyRelu', { op: 'LeakyRelu', inputs: [x([-1, 2])] }, ['float32', [2], [-f(0.01), 2]]],
+  [
+    'Sigmoid at its ends',
+    { op: 'Sigmoid', inputs: [x([0, 1000, -1000, NaN])] },
+    ['float32', [4], [0.5, 1, 0, NaN]],
+  ],
+  [
+    'Tanh at its ends',
+    { op: 'Tanh', inputs: [x([0, 1000, -1000, NaN, 1e-30])] },
+    ['float32', [5], [0, 1, -1, NaN, f(1e-30)]],
+  ],
+  [
+    'Sqrt of what has no root',
+    { op: 'Sqrt', inputs: [x([4, 0.25, -0, -1, Infinity, NaN])] },
+    ['float32', [6], [2, 0.5, -0, NaN, Infinity, NaN]],
+  ],
+  [
+    'Erf at its ends',
+    { op: 'Erf', inputs: [x([0, 100, -100, Infinity, NaN])] },
+    ['float32', [5], [0, 1, -1, 1, NaN]],
+  ],
+  [
+    'Gelu at its ends',
+    { op: 'Gelu', opset: 20, inputs: [x([0, 100, NaN, -6, -1e20, -Infinity, Infinity])] },
+    ['float32', [7], [0, 100, NaN, 0, 0, NaN, Infinity]],
+  ],
+  [
+    'Gelu of com.microsoft at its ends',
+    { op: 'Gelu', domain: 'com.microsoft', inputs: [x([0, 100, NaN, -6, -1e20, Infinity])] },
+    ['float32', [6], [0, 100, NaN, 0, 0, Infinity]],
+  ],
+  [
+    'FastGelu adds its bias first',
+    {
+      op: 'FastGelu',
+      domain: 'com.microsoft',
+      inputs: [x([2, 99, -300, -98, NaN, -100], [2, 3]), x([-2, 1, 200])],
+    },
+    ['float32', [2, 3], [0, 100, 0, 0, NaN, 100]],
+  ],
+  [
+    'Softmax of a row of -Infinity',
+    { op: 'Softmax', inputs: [x([-Infinity, -Infinity, 0, 0], [2, 2])] },
+    ['float32', [2, 2], [NaN, NaN, 0.5, 0.5]],
+  ],
+  ['Softmax of nothing', { op: 'Softmax', inputs: [x([], [2, 0])] }, ['float32', [2, 0], []]],
+  [
+    'Softmax before opset 13 flattens',
+    { op: 'Softmax', opset: 12, inputs: [x([0, 0, 0, 0], [1, 2, 2])] },
+    ['float32', [1, 2, 2], [0.25, 0.25, 0.25, 0.25]],
+  ],
+  [
+    'Softmax along the first axis',
+    { op: 'Softmax', inputs: [x([0, 5, 0, 5], [2, 2])], attributes: { axis: 0 } },
+    ['float32', [2, 2], [0.5, 0.5, 0.5, 0.5]],
+  ],
+  [
+    'LogSoftmax of equal elements, and of -Infinity',
+    { op: 'LogSoftmax', inputs: [x([7, 7, -Infinity, 0], [2, 2])] },
+    ['float32', [2, 2], [f(-Math.LN2), f(-Math.LN2), -Infinity, 0]],
+  ],
+  [
+    'Add of int32 wraps',
+    { op: 'Add', inputs: [x([2 ** 31 - 1], [1], 'int32'), x([1], [], 'int32')] },
+    ['int32', [1], [-(2 ** 31)]],
+  ],
+  [
+    'Add of uint64 wraps',
+    { op: 'Add', inputs: [x([2n ** 64n - 1n], [1], 'uint64'), x([2], [], 'uint64')] },
+    ['uint64', [1], [1n]],
+  ],
+  [
+    'Mul of int32 is exact',
+    { op: 'Mul', inputs: [x([123456789], [1], 'int32'), x([987654321], [], 'int32')] },
+    ['int32', [1], [Math.imul(123456789, 987654321)]],
+  ],
+  [
+    'Mul of uint32 is exact',
+    { op: 'Mul', inputs: [x([4294967295], [1], 'uint32'), x([4294967295], [], 'uint32')] },
+    ['uint32', [1], [1]],
+  ],
+  [
+    'Div of integers truncates',
+    { op: 'Div', inputs: [x([-7, 7, 5], [3], 'int32'), x([2, -2, 0], [3], 'int32')] },
+    ['int32', [3], [-3, -3, 0]],
+  ],
+  [
+    'Div of int64 truncates',
+    { op: 'Div', inputs: [x([-7, 7, 5], [3], 'int64'), x([2, -2, 0], [3], 'int64')] },
+    ['int64', [3], [-3n, -3n, 0n]],
+  ],
+  [
+    'Sub broadcasts both ways',
+    { op: 'Sub', inputs: [x([1, 2], [2, 1]), x([10, 20, 30], [1, 3])] },
+    ['float32', [2, 3], [-9, -19, -29, -8, -18, -28]],
+  ],
+  [
+    'Add with an axis of size 0',
+    { op: 'Add', inputs: [x([], [0, 3]), x([1], [1, 1])] },
+    ['float32', [0, 3], []],
+  ],
+  [
+    'Pow by 2, 0.5 and an integer',
+    { op: 'Pow', inputs: [x([3, 4]), x([2, 0], [2], 'int64')] },
+    ['float32', [2], [9, 1]],
+  ],
+  [
+    'Pow of int64',
+    { op: 'Pow', inputs: [x([3, -2], [2], 'int64'), x([3], [], 'int32')] },
+    ['int64', [2], [27n, -8n]],
+  ],
+  [
+    'Pow of 1 and -1 by numbers that are not finite',
+    {
+      op: 'Pow',
+      inputs: [x([1, 1, -1, -1, -1, 2]), x([NaN, Infinity, Infinity, -Infinity, NaN, NaN])],
+    },
+    ['float32', [6], [1, 1, 1, 1, NaN, NaN]],
+  ],
+  [
+    'Pow of int64 by 2 is exact',
+    { op: 'Pow', inputs: [x([3037000499n], [1], 'int64'), x([2], [], 'float32')] },
+    ['int64', [1], [3037000499n ** 2n]],
+  ],
+  [
+    'Pow of int64 by 3 wraps',
+    { op: 'Pow', inputs: [x([94906267n], [1], 'int64'), x([3], [], 'int64')] },
+    ['int64', [1], [BigInt.asIntN(64, 94906267n ** 3n)]],
+  ],
+  [
+    'Pow of int32 by 2 wraps',
+    { op: 'Pow', inputs: [x([2 ** 31 - 1], [1], 'int32'), x([2], [], 'int32')] },
+    ['int32', [1], [1]],
+  ],
+  [
+    'Pow of int32 by others saturates',
+    { op: 'Pow', inputs: [x([2], [1], 'int32'), x([31], [], 'int32')] },
+    ['int32', [1], [2 ** 31 - 1]],
+  ],
+  [
+    'ReduceMean of nothing',
+    { op: 'ReduceMean', inputs: [x([], [2, 0])], attributes: { axes: [1] } },
+    ['float32', [2, 1], [NaN, NaN]],
+  ],
+  [
+    'ReduceMean with axes that are empty',
+    {
+      op: 'ReduceMean',
+      opset: 18,
+      inputs: [x([1, 3]), ints([])],
+      attributes: { noop_with_empty_axes: 1 },
+    },
+    ['float32', [2], [1, 3]],
+  ],
+  [
+    'ReduceMean of all',
+    { op: 'ReduceMean', inputs: [x([1, 2, 3, 6], [2, 2])], attributes: { keepdims: 0 } },
+    ['float32', [], [3]],
+  ],
+  [
+    'ReduceMean of int32 truncates',
+    { op: 'ReduceMean', inputs: [x([-1, -2], [2], 'int32')], attributes: { keepdims: 0 } },
+    ['int32', [], [-1]],
+  ],
+  [
+    'LayerNormalization with its statistics',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([1, 3, 2, 2], [2, 2]), x([2, 2])],
+      attributes: { epsilon: { float: 1 } },
+      outputs: 3,
+    },
+    ['float32', [2, 2], [f(-2 * Math.SQRT1_2), f(2 * Math.SQRT1_2), 0, 0]],
+    ['float32', [2, 1], [2, 2]],
+    ['float32', [2, 1], [f(Math.SQRT1_2), 1]],
+  ],
+  [
+    'LayerNormalization of rows of one',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([5, 6], [2, 1]), x([1])],
+      outputs: 3,
+      attributes: { epsilon: { float: 1 } },
+    },
+    ['float32', [2, 1], [0, 0]],
+    ['float32', [2, 1], [5, 6]],
+    ['float32', [2, 1], [1, 1]],
+  ],
+  [
+    'LayerNormalization with a Scale of one and a B of its own per row',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([1, 3, 4, 0], [2, 2]), x([2]), x([10, 20, 30, 40], [2, 2])],
+      attributes: { epsilon: { float: 0 } },
+    },
+    ['float32', [2, 2], [8, 22, 32, 38]],
+  ],
+  [
+    'LayerNormalization along all axes with a Scale per row',
+    {
+      op: 'LayerNormalization',
+      inputs: [x([1, 3, 1, 3], [2, 2]), x([2, 5], [2, 1])],
+      attributes: { epsilon: { float: 0 }, axis: 0 },
+    },
+    ['float32', [2, 2], [-2, 2, -5, 5]],
+  ],
+  [
+    'Squeeze of no axes',
+    { op: 'Squeeze', inputs: [x([1], [1, 1]), ints([])] },
+    ['float32', [1, 1], [1]],
+  ],
+  [
+    'Unsqueeze counts the axes of the result',
+    { op: 'Unsqueeze', inputs: [x([1, 2]), ints([-1, 0])] },
+    ['float32', [1, 2, 1], [1, 2]],
+  ],
+  [
+    'Transpose without perm reverses the axes',
+    { op: 'Transpose', inputs: [x([1, 2, 3, 4, 5, 6], [1, 2, 3], 'int64')] },
+    ['int64', [3, 2, 1], [1n, 4n, 2n, 5n, 3n, 6n]],
+  ],
+  [
+    'Concat, with an input of no elements',
+    {
+      op: 'Concat',
+      inputs: [x([1, 2], [2, 1], 'int8'), x([], [2, 0], 'int8'), x([3, 4, 5, 6], [2, 2], 'int8')],
+      attributes: { axis: -1 },
+    },
+    ['int8', [2, 3], [1, 3, 4, 2, 5, 6]],
+  ],
+  [
+    'Identity of bool',
+    { op: 'Identity', inputs: [x([1, 0, 1], [3, 1], 'bool')] },
+    ['bool', [3, 1], [1, 0, 1]],
+  ],
+  [
+    'Flatten at 0',
+    { op: 'Flatten', inputs: [x([1, 2], [2, 1])], attributes: { axis: 0 } },
+    ['float32', [1, 2], [1, 2]],
+  ],
+  [
+    'Reshape copies a size for 0',
+    { op: 'Reshape', inputs: [x([1, 2, 3, 4, 5, 6], [2, 3]), ints([0, -1, 1])] },
+    ['float32', [2, 3, 1], [1, 2, 3, 4, 5, 6]],
+  ],
+  [
+    'Reshape with allowzero',
+    {
+      op: 'Reshape',
+      opset: 14,
+      inputs: [x([], [0, 3]), ints([3, 0])],
+      attributes: { allowzero: 1 },
+    },
+    ['float32', [3, 0], []],
+  ],
+  [
+    'Slice back to the start',
+    {
+      op: 'Slice',
+      inputs: [x([1, 2, 3, 4]), ints([-1]), ints([-(2n ** 63n)]), ints([0]), ints([-1])],
+    },
+    ['float32', [4], [4, 3, 2, 1]],
+  ],
+  [
+    'Slice to the greatest end',
+    { op: 'Slice', inputs: [x([1, 2, 3, 4]), ints([1]), ints([2n ** 63n - 1n])] },
+    ['float32', [3], [2, 3, 4]],
+  ],
+  [
+    'Slice of int64',
+    {
+      op: 'Slice',
+      inputs: [x([1, -2, 3, 4], [4], 'int64'), ints([3]), ints([0]), ints([0]), ints([-2])],
+    },
+    ['int64', [2], [4n, -2n]],
+  ],
+  [
+    'Split with a smaller last part',
+    {
+      op: 'Split',
+      opset: 18,
+      inputs: [x([1, 2, 3, 4, 5])],
+      attributes: { num_outputs: 3 },
+      outputs: 3,
+    },
+    ['float32', [2], [1, 2]],
+    ['float32', [2], [3, 4]],
+    ['float32', [1], [5]],
+  ],
+  [
+    'Gather of int64 from the back',
+    { op: 'Gather', inputs: [x([1, -1, 3], [3], 'int64'), ints([-1, 1])] },
+    ['int64', [2], [3n, -1n]],
+  ],
+  [
+    'Gather of nothing, many times',
+    { op: 'Gather', inputs: [x([], [2 ** 40, 1, 0]), ints([0])], attributes: { axis: 1 } },
+    ['float32', [2 ** 40, 1, 0], []],
+  ],
+  [
+    'Expand keeps sizes for 1',
+    { op: 'Expand', inputs: [x([1, 2], [2, 1]), ints([1, 1, 3])] },
+    ['float32', [1, 2, 3], [1, 1, 1, 2, 2, 2]],
+  ],
+  [
+    'Where of int64',
+    {
+      op: 'Where',
+      opset: 16,
+      inputs: [x([1, 0], [2], 'bool'), x([-1], [], 'int64'), x([5], [], 'int64')],
+    },
+    ['int64', [2], [-1n, 5n]],
+  ],
+  [
+    'Shape from 1',
+    { op: 'Shape', opset: 15, inputs: [x([1, 2, 3, 4], [1, 2, 2])], attributes: { start: 1 } },
+    ['int64', [2], [2n, 2n]],
+  ],
+  [
+    'Cast to bool',
+    { op: 'Cast', inputs: [x([0, -0, NaN, 0.1])], attributes: { to: 9 } },
+    ['bool', [4], [0, 0, 1, 1]],
+  ],
+  [
+    'Cast of floating point saturates',
+    { op: 'Cast', inputs: [x([300, -300, NaN, -1.9, 1.9])], attributes: { to: 3 } },
+    ['int8', [5], [127, -128, 0, -1, 1]],
+  ],
+  [
+    'Cast of integers wraps',
+    { op: 'Cast', inputs: [x([300n, -1n, 2n ** 40n + 5n], [3], 'int64')], attributes: { to: 2 } },
+    ['uint8', [3], [44, 255, 5]],
+  ],
+  [
+    'Cast of negative integers to uint64 wraps, too',
+    { op: 'Cast', inputs: [x([-1, -128, 5], [3], 'int8')], attributes: { to: 13 } },
+    ['uint64', [3], [18446744073709551615n, 18446744073709551488n, 5n]],
+  ],
+  [
+    'Cast to int64',
+    { op: 'Cast', inputs: [x([-1.5, NaN, 2 ** 40])], attributes: { to: 7 } },
+    ['int64', [3], [-1n, 0n, 2n ** 40n]],
+  ],
+  [
+    'Cast to bfloat16',
+    { op: 'Cast', inputs: [x([1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.5e38])], attributes: { to: 16 } },
+    ['bfloat16', [3], [1, 1 + 2 ** -6, Infinity]],
+  ],
+  [
+    'Dropout and its mask',
+    { op: 'Dropout', inputs: [x([1, 2])], outputs: 2 },
+    ['float32', [2], [1, 2]],
+    ['bool', [2], [1, 1]],
+  ],
+  [
+    'Dropout in training, by a ratio of 0',
+    {
+      op: 'Dropout',
+      inputs: [x([1, 2]), { ...bits('float16', [0]), shape: [] }, x([1], [], 'bool')],
+      outputs: 2,
+    },
+    ['float32', [2], [1, 2]],
+    ['bool', [2], [1, 1]],
+  ],
+  [
+    'Dropout before opset 10 and its mask of bfloat16',
+    { op: 'Dropout', opset: 7, inputs: [bits('bfloat16', [2, 3])], outputs: 2 },
+    ['bfloat16', [2], [2, 3]],
+    ['bfloat16', [2], [1, 1]],
+  ],
+  [
+    'Dropout before opset 10 and its mask of int64',
+    { op: 'Dropout', opset: 7, inputs: [x([2], [1], 'int64')], outputs: 2 },
+    ['int64', [1], [2n]],
+    ['int64', [1], [1n]],
+  ],
+  [
+    'QuantizeLinear rounds half to even',
+    { op: 'QuantizeLinear', inputs: [x([1, 3, 5, -1, 1e9, -1e9]), x([2], []), x([1], [], 'int8')] },
+    ['int8', [6], [1, 3, 3, 1, 127, -128]],
+  ],
+  [
+    'QuantizeLinear along an axis',
+    { op: 'QuantizeLinear', inputs: [x([10, 10], [1, 2]), x([1, 10]), x([0, 1], [2], 'uint8')] },
+    ['uint8', [1, 2], [10, 2]],
+  ],
+  [
+    'DequantizeLinear of int32',
+    { op: 'DequantizeLinear', inputs: [x([-3], [1], 'int32'), x([0.5], [])] },
+    ['float32', [1], [-1.5]],
+  ],
+  [
+    'DequantizeLinear of blocks',
+    {
+      op: 'DequantizeLinear',
+      opset: 21,
+      inputs: [x([1, 2, 3, 4], [4], 'int8'), x([1, 10])],
+      attributes: { axis: 0, block_size: 2 },
+    },
+    ['float32', [4], [1, 2, 30, 40]],
+  ],
+  [
+    'DequantizeLinear of blocks with a smaller last one',
+    {
+      op: 'DequantizeLinear',
+      opset: 21,
+      inputs: [x([1, 2, 3, 4, 5, 6], [2, 3], 'int8'), x([1, 10, 2, 20], [2, 2])],
+      attributes: { axis: 1, block_size: 2 },
+    },
+    ['float32', [2, 3], [1, 2, 30, 8, 10, 120]],
+  ],
+  [
+    'DequantizeLinear of blocks along the first axis',
+    {
+      op: 'DequantizeLinear',
+      opset: 21,
+      inputs: [x([1, 2, 3, 4, 5, 6], [3, 2], 'int8'), x([1, 10, 2, 20], [2, 2])],
+      attributes: { axis: 0, block_size: 2 },
+    },
+    ['float32', [3, 2], [1, 20, 3, 40, 10, 120]],
+  ],
+  [
+    'DynamicQuantizeLinear of zeros',
+    { op: 'DynamicQuantizeLinear', inputs: [x([0, 0])], outputs: 3 },
+    ['uint8', [2], [0, 0]],
+    ['float32', [], [1]],
+    ['uint8', [], [0]],
+  ],
+  [
+    'Constant of a whole number beyond 2^53',
+    { op: 'Constant', inputs: [], attributes: { value_int: 2n ** 63n - 1n } },
+    ['int64', [], [2n ** 63n - 1n]],
+  ],
+  [
+    'Constant of numbers',
+    { op: 'Constant', inputs: [], attributes: { value_floats: { floats: [1, 0.5] } } },
+    ['float32', [2], [1, 0.5]],
+  ],
+  [
+    'Constant of a tensor',
+    { op: 'Constant', inputs: [], attributes: { value: { tensor: x([1, 2], [2, 1], 'int32') } } },
+    ['int32', [2, 1], [1, 2]],
+  ],
+];
