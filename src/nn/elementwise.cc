@@ -28,6 +28,7 @@ inline v128_t add(v128_t a, v128_t b) { return wasm_f32x4_add(a, b); }
 inline v128_t sub(v128_t a, v128_t b) { return wasm_f32x4_sub(a, b); }
 inline v128_t mul(v128_t a, v128_t b) { return wasm_f32x4_mul(a, b); }
 inline v128_t div(v128_t a, v128_t b) { return wasm_f32x4_div(a, b); }
+inline v128_t neg(v128_t x) { return wasm_f32x4_neg(x); }
 inline v128_t sqrt(v128_t x) { return wasm_f32x4_sqrt(x); }
 inline double sqrt_f64(double x) { return std::sqrt(x); }
 inline v128_t relu(v128_t x) { return wasm_f32x4_pmax(x, wasm_f32x4_splat(0)); }
@@ -161,6 +162,13 @@ constexpr auto kDiv = []<typename T>(T a, T b) {
   }
   return static_cast<T>(a / b);
 };
+constexpr auto kNeg = []<typename T>(T x, const double*) {
+  if constexpr (std::is_integral_v<T>) {
+    return kSub(T{0}, x);
+  } else {
+    return -x;
+  }
+};
 constexpr auto kSquare = []<typename T>(T x, const double*) { return kMul(x, x); };
 constexpr auto kCube = []<typename T>(T x, const double*) { return kMul(kMul(x, x), x); };
 
@@ -201,8 +209,8 @@ constexpr Loops kDivision = {f32_loop<Binary<div>, 2>,    binary_loop<double, kD
                              binary_loop<int32_t, kDiv>,  binary_loop<int64_t, kDiv>,
                              binary_loop<uint32_t, kDiv>, binary_loop<uint64_t, kDiv>};
 template <v128_t (*kVectors)(v128_t), auto kFunction>
-constexpr Loops kPower = {f32_loop<Unary<kVectors>, 1>, unary_loop<double, kFunction>,
-                          unary_loop<int32_t, kFunction>, unary_loop<int64_t, kFunction>};
+constexpr Loops kAllTypes = {f32_loop<Unary<kVectors>, 1>, unary_loop<double, kFunction>,
+                             unary_loop<int32_t, kFunction>, unary_loop<int64_t, kFunction>};
 template <v128_t (*kVectors)(v128_t), double (*kFunction)(double)>
 constexpr Loops kFunctionLoops = {f32_loop<Unary<kVectors>, 1>, kF64<kFunction>};
 constexpr Loops kLeakyRelu = {
@@ -218,8 +226,9 @@ constexpr Operator kOperators[] = {
     {"Sub", 2, 1, 0, false, 1, choose<kArithmetic<sub, kSub>>},
     {"Mul", 2, 1, 0, false, 1, choose<kArithmetic<mul, kMul>>},
     {"Div", 2, 1, 0, false, 2, choose<kDivision>},
-    {"Square", 1, 1, 0, false, 1, choose<kPower<square, kSquare>>},
-    {"Cube", 1, 1, 0, false, 1, choose<kPower<cube, kCube>>},
+    {"Neg", 1, 1, 0, false, 1, choose<kAllTypes<neg, kNeg>>},
+    {"Square", 1, 1, 0, false, 1, choose<kAllTypes<square, kSquare>>},
+    {"Cube", 1, 1, 0, false, 1, choose<kAllTypes<cube, kCube>>},
     {"Sqrt", 1, 1, 0, false, 2, choose<kFunctionLoops<sqrt, sqrt_f64>>},
     {"Relu", 1, 1, 0, false, 1, choose<kRelu>},
     {"LeakyRelu", 1, 1, 1, false, 1, choose<kLeakyRelu>},  // alpha

@@ -148,12 +148,14 @@ function clip(graph, x) {
 
 function unary(graph, x = graph.take()) {
   const op = graph.random.pick(
-    'Relu Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu ms.Gelu ms.FastGelu Sqrt Identity'.split(' '),
+    'Relu Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu ms.Gelu ms.FastGelu Neg Sqrt Identity'.split(
+      ' ',
+    ),
   );
   if (op === 'Clip') return clip(graph, x);
   const bias = op === 'ms.FastGelu' && graph.chance(0.7) ? graph.operand(x.dtype, x.shape) : null;
   const result = graph.like(op, x, bias ? [x, bias] : [x]);
-  result.isFinite = x.isFinite && ['Relu', 'Tanh', 'Sigmoid', 'Identity'].includes(op);
+  result.isFinite = x.isFinite && ['Relu', 'Tanh', 'Sigmoid', 'Neg', 'Identity'].includes(op);
   return result;
 }
 

@@ -200,6 +200,15 @@ TEST(NnElementwise, DivisionOfIntegersByZeroAndMinusOne) {
   expect_same(apply<int8_t>("Div", {{-128, 127, 5}, {-1, -1, 0}}), {-128, -127, 0}, "int8");
 }
 
+TEST(NnElementwise, NegChangesTheSignAndWraps) {
+  expect_same(apply<float>("Neg", {{0.0F, -0.0F, 1, -kInf, 2.5F}}), {-0.0F, 0.0F, -1, kInf, -2.5F},
+              "float32");
+  expect_same(apply<double>("Neg", {{0.0, 3}}), {-0.0, -3}, "float64");
+  expect_same(apply<int8_t>("Neg", {{-128, 127, 0}}), {-128, -127, 0}, "int8");
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  expect_same(apply<int64_t>("Neg", {{least, least + 1, 7}}), {least, -(least + 1), -7}, "int64");
+}
+
 TEST(NnElementwise, ZerosKeepTheirSigns) {
   expect_same(apply<float>("Clip", {{-0.0F, 0.0F, -1, 1, kNan}}, {-0.0, 0.0}),
               {-0.0F, 0.0F, -0.0F, 0.0F, kNan}, "Clip");
@@ -244,7 +253,7 @@ void test_half() {
   for (const char* name : kArithmetic)
     expect(apply<Half>(name, {a, b}), apply<float>(name, {x, z}), name);
   for (const char* name :
-       {"Relu", "Sqrt", "Square", "Cube", "Tanh", "Sigmoid", "Erf", "Gelu", "FastGelu"})
+       {"Neg", "Relu", "Sqrt", "Square", "Cube", "Tanh", "Sigmoid", "Erf", "Gelu", "FastGelu"})
     expect(apply<Half>(name, {a}), apply<float>(name, {x}), name);
   expect(apply<Half>("Clip", {a}, {-1, 2}), apply<float>("Clip", {x}, {-1, 2}), "Clip");
 }

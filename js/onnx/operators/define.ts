@@ -21,6 +21,7 @@ export const kinds: Readonly<Record<string, string>> = {
   quantized: 'uint8 int8 int32',
   ranged: `${floats} int32`,
   byte: 'uint8 int8',
+  signed: `${floats} int32 int64 int8`,
 };
 
 /** The newest opset of ONNX that is known. */

@@ -252,6 +252,7 @@ export const elementwise: readonly Row[] = [
   }),
   unary('Sigmoid'),
   unary('Tanh'),
+  unary('Neg', { kind: 'signed', f: (x) => -x }),
   unary('Sqrt', { f: Math.sqrt }),
   unary('Erf@9'),
   unary('Gelu@20', { formOf: gelu }),

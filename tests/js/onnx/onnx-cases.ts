@@ -75,6 +75,11 @@ export const cases: readonly Case[] = [
     ['float32', [5], [0, 1, -1, NaN, f(1e-30)]],
   ],
   [
+    'Neg of the least int32 wraps',
+    { op: 'Neg', inputs: [x([-(2 ** 31), 5, 0], [3], 'int32')] },
+    ['int32', [3], [-(2 ** 31), -5, 0]],
+  ],
+  [
     'Sqrt of what has no root',
     { op: 'Sqrt', inputs: [x([4, 0.25, -0, -1, Infinity, NaN])] },
     ['float32', [6], [2, 0.5, -0, NaN, Infinity, NaN]],

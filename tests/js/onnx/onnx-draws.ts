@@ -111,6 +111,7 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
   ],
   Sigmoid: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 2e-7],
   Tanh: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 3e-7],
+  Neg: [unary([6, 13], undefined, ['float32', 'float64', 'int32', 'int64', 'int8'])],
   Sqrt: [
     (random) => {
       const drawn = unary([6, 7, 13], undefined, ['float32', 'float64'])(random);
