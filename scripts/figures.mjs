@@ -1,15 +1,21 @@
-// Writes the tables of figures in README.md from docs/bench/runs.json, one column per processor.
+// Writes the tables of figures in README.md and docs/guide/onnx.md from docs/bench/runs.json.
 //   npm run figures    writes them; `npm run lint` checks that they are as written
 //   npm run figures -- --add FILE.json   first adds what a bench wrote. The file's name begins with
 //     DATE-MACHINE; the run itself tells its engine, its threads and its kind
-// Each processor shows its newest run of Node on one thread, and each table stands between two
-// comments.
+// The tables of README.md have a column per processor, of its newest run in Node on one thread. The
+// table of models has a column per number of threads, of the processor that ran them last. Each
+// table stands between two comments.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { file as data, libraryOf, nameOf, readRuns } from '../docs/.vitepress/data/bench.mjs';
+import {
+  file as data,
+  libraryOf,
+  modelsOf,
+  nameOf,
+  readRuns,
+} from '../docs/.vitepress/data/bench.mjs';
+import { threadsText } from '../tests/bench/print.mjs';
 import { fail, main, root } from './run.mjs';
-
-const readme = join(root, 'README.md');
 
 /** The forms of wgemm: the same threads and the default build. */
 const own = ['wgemm', 'wgemm, B packed'];
@@ -92,25 +98,61 @@ function startTable() {
   );
 }
 
-/** README.md with the tables as the runs have them. */
-function written(text) {
-  for (const [name, make] of [
-    ['speed', speedTable],
-    ['start', startTable],
-  ]) {
+/** The runs of models of the processor that ran them last, in Node, by number of threads. */
+function modelRuns() {
+  const names = Object.keys(readRuns()).sort().reverse();
+  const [newest] = names.filter((name) => name.endsWith('-models'));
+  const [machine] = /^\d{4}-\d\d-\d\d-[a-z]+\d+/.exec(newest) ?? [];
+  return names
+    .filter((name) => name.startsWith(machine) && /\d(-node-\d+)?-models$/.test(name))
+    .map((name) => readRuns()[name])
+    .sort((a, b) => a.threads - b.threads);
+}
+
+function modelTable() {
+  const runs = modelRuns();
+  const [{ processor, versions }] = runs;
+  const tables = runs.map(modelsOf);
+  return table(
+    [
+      `${processor.split(',')[0]}, Node; ${libraryOf('ORT')} ${versions['onnxruntime-web']}`,
+      ...runs.map(({ threads }) => threadsText(threads)),
+    ],
+    tables[0].map(({ model, variant }) => [
+      `${model}, ${variant}`,
+      ...tables.map((rows) => {
+        const { time, ratio } = rows.find((row) => row.model === model && row.variant === variant);
+        return `**${time}**, ${ratio.replace('×', ' x')}`;
+      }),
+    ]),
+  );
+}
+
+const tables = [
+  { name: 'speed', page: 'README.md', make: speedTable },
+  { name: 'start', page: 'README.md', make: startTable },
+  { name: 'models', page: 'docs/guide/onnx.md', make: modelTable },
+];
+const pages = [...new Set(tables.map(({ page }) => page))];
+const textOf = (page) => readFileSync(join(root, page), 'utf8');
+
+/** A page with the tables as the runs have them. */
+function written(page) {
+  let text = textOf(page);
+  for (const { name, make } of tables.filter((each) => each.page === page)) {
     const pattern = new RegExp(`(<!-- figures: ${name} -->\n)[^]*?(<!-- end -->)`);
-    if (!pattern.test(text)) fail(`figures: README.md has no place for the table '${name}'`);
+    if (!pattern.test(text)) fail(`figures: ${page} has no place for the table '${name}'`);
     text = text.replace(pattern, (_, begin, end) => `${begin}${make()}\n${end}`);
   }
   return text;
 }
 
 export function lintFigures() {
-  const text = readFileSync(readme, 'utf8');
-  if (written(text) !== text)
-    fail(
-      'README.md: its figures are not as in docs/bench/runs.json; `npm run figures` writes them',
-    );
+  for (const page of pages)
+    if (written(page) !== textOf(page))
+      fail(
+        `${page}: its figures are not as in docs/bench/runs.json; \`npm run figures\` writes them`,
+      );
 }
 
 /** A row of a random run, with what the pages need. */
@@ -141,6 +183,6 @@ if (process.argv[1] === import.meta.filename) {
     if (option !== undefined && (option !== '--add' || !file))
       fail(`figures: ${option} is not known; it takes --add FILE`);
     if (file) add(file);
-    writeFileSync(readme, written(readFileSync(readme, 'utf8')));
+    for (const page of pages) writeFileSync(join(root, page), written(page));
   });
 }

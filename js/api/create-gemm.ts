@@ -34,11 +34,8 @@ import type { Api } from './gemm.js';
  */
 export async function createGemm(options: CreateOptions = {}): Promise<Gemm> {
   const { core, info } = await startCore(readSettings(options));
-  return instanceOf(core, info);
+  return new Instance(core, info);
 }
-
-/** @internal An instance of a core that has started. */
-export const instanceOf = (core: Core, info: Info): Gemm => new Instance(core, info);
 
 /**
  * An instance. {@link createGemm} makes it. `x instanceof Gemm` tells whether x is one.

@@ -159,7 +159,7 @@ async function raceModels({ json, filter, compare, engine, threads }) {
     printModel(row);
     rows.push(row);
   });
-  const results = { ...about, cases: rows };
+  const results = { ...about, kind: 'models', cases: rows };
   if (old) printComparison(old, results);
   write(json, results);
 }

@@ -2,6 +2,7 @@
 // -ENGINE-THREADS unless the run is of Node on one thread, and then its kind:
 //   nothing   by `npm run bench -- --json`: cases, and the sweep
 //   -random   by `npm run bench -- --random --json`: random shapes
+//   -models   by `npm run bench -- --models --json`: whole models next to ONNX Runtime Web
 //   -start    by `npm run bench:start -- --json`: start-up times, of several engines
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,23 +22,25 @@ const pageOf = ({ engine, threads }) => `${engine.name.toLowerCase()}-${threads}
 export function nameOf(machine, run) {
   if (!run.engine) return `${machine}-start`;
   const page = pageOf(run);
-  return `${machine}${page === usualPage ? '' : `-${page}`}${run.rows ? '-random' : ''}`;
+  const kind = run.rows ? '-random' : run.kind === 'models' ? '-models' : '';
+  return `${machine}${page === usualPage ? '' : `-${page}`}${kind}`;
 }
 
 /** '2026-11-24-zen4-firefox-2' -> '2026-11-24, zen4' */
 const titleOf = (name) => name.replace(/^(\d{4}-\d\d-\d\d)-(\w+).*$/, '$1, $2');
 
-/** The runs of a page or of all, the newest first: { id, title, results?, random? }. */
+/** The runs of a page or of all, the newest first: { id, title, results?, random?, models? }. */
 function runsOf(runs, page) {
   const named = Object.keys(runs).filter((name) => runs[name].engine);
-  return [...new Set(named.map((name) => name.replace(/-random$/, '')))]
+  return [...new Set(named.map((name) => name.replace(/-(random|models)$/, '')))]
     .map((id) => ({
       id,
       title: titleOf(id),
       results: runs[id],
       random: runs[`${id}-random`],
+      models: runs[`${id}-models`],
     }))
-    .map((each) => ({ ...each, about: each.results ?? each.random }))
+    .map((each) => ({ ...each, about: each.results ?? each.random ?? each.models }))
     .filter(({ about }) => !page || pageOf(about) === page)
     .sort((a, b) => b.about.date.localeCompare(a.about.date));
 }
@@ -185,7 +188,23 @@ function randomOf({ rows, seed }) {
   };
 }
 
-function runOf({ id, title, about, results, random }) {
+/** Rows of whole models: ONNX Runtime Web's time next to ours. */
+export const modelsOf = ({ cases }) =>
+  cases.map(({ model, variant, contestants }) => {
+    const [own, peer] = ['own', 'peer'].map((kind) =>
+      contestants.find((each) => each.kind === kind),
+    );
+    const ratio = peer.median / own.median;
+    return {
+      model,
+      variant,
+      time: timeText(own.median),
+      ratio: ratioText(ratio),
+      slower: ratio < 1,
+    };
+  });
+
+function runOf({ id, title, about, results, random, models }) {
   const cases = results && casesOf(results);
   return {
     id,
@@ -195,6 +214,7 @@ function runOf({ id, title, about, results, random }) {
     ...(cases?.some(({ best }) => best) && { chart: barsOf(cases) }),
     sweep: hasSweep(results),
     ...(random && { random: randomOf(random) }),
+    ...(models && { models: modelsOf(models) }),
   };
 }
 

@@ -2,7 +2,9 @@
  * The script of the worker of `wgemm/worker` with models, `wgemm-models-worker.js`. The page has
  * read the file and checks feeds; the worker does the rest.
  */
-import { instanceOf } from '../../api/create-gemm.js';
+import { Gemm } from '../../api/create-gemm.js';
+import type { Core } from '../../instance/core.js';
+import type { Info } from '../../instance/start-core.js';
 import { viewOf } from '../../base/arrays.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { Operand } from '../../call/operand.js';
@@ -13,13 +15,16 @@ import { planModel } from './plan.js';
 import { Session } from './session.js';
 
 models.load = async (core, info, { model, outputs }, progress) => {
-  wg ??= instanceOf(core, info);
+  wg ??= new Instance(core, info);
   const planned = planModel(model as OnnxModel, outputs);
   return modelOf(await Session.load(planned, wg, progress));
 };
 
 /** The instance of the worker, once it has a model. */
-let wg: ReturnType<typeof instanceOf> | undefined;
+let wg: Gemm | undefined;
+
+/** The constructor of an instance, which users do not see. */
+const Instance = Gemm as unknown as new (core: Core, info: Info) => Gemm;
 
 function modelOf(session: Session): WorkerModel {
   const { inputs, outputs } = session;
