@@ -402,6 +402,8 @@ export class Recording implements Recorder {
     const last = (tensors.at(-1) as StepTensor).value;
     if (operator === undefined || !(last instanceof Draft) || last.isKnown) return false;
     for (const { value } of tensors) if (value instanceof Draft && value.isNew) this.#open(value);
+    // Nothing is computed if results have no elements. Their other axes may be of any size.
+    if (tensors.every(({ value }) => !(value instanceof Draft) || value.size === 0)) return true;
     const addresses = tensors.map(({ value }) => this.#addressOf(value)); // may copy constants
     const words = this.#words;
     const start = this.#begin(operator);

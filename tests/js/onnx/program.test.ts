@@ -164,6 +164,21 @@ it('frees what an operator takes for itself', async () => {
   model.dispose();
 });
 
+it('computes nothing for a result without elements, whatever its other axes are', async () => {
+  const nodes = ['Softmax', 'LogSoftmax', 'Tanh'].map((op) => ({
+    op,
+    inputs: ['x'],
+    outputs: [op],
+  }));
+  const bytes = encodeGraph({
+    nodes,
+    inputs: [{ name: 'x', dtype: 'float32' }],
+    outputs: nodes.map(({ op }) => ({ name: op, dtype: 'float32' })),
+  });
+  const shape = [2 ** 24, 0];
+  expect(await callsOf(bytes, { x: { data: new Float32Array(0), shape } })).toBe(0);
+});
+
 it('keeps no copies of what dropped programs have computed from shapes', async () => {
   const before = wg.memory().inUse;
   const model = await loadModel(
