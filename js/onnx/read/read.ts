@@ -106,8 +106,8 @@ export function checkFetch(op: string, externalData: unknown): void {
   throw new ArgumentError(op, 'externalData', message);
 }
 
-/** Freezes a value and all of its parts, except typed arrays, which cannot be frozen. */
-function frozen<T>(value: T): T {
+/** @internal Freezes a value and all of its parts, except typed arrays, which cannot be frozen. */
+export function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
   const isOfNumbers = Array.isArray(value) && typeof value[0] !== 'object';
   if (!isOfNumbers)

@@ -1,5 +1,5 @@
-/** Errors of nodes. */
-import { GemmError, OutOfMemoryError } from '../../base/errors.js';
+/** Errors of nodes and of models. */
+import { DisposedError, GemmError, OutOfMemoryError } from '../../base/errors.js';
 import { messageOf } from '../../base/port.js';
 import { isError } from '../../base/properties.js';
 import { nameOf, titleOf } from '../operators/operator.js';
@@ -24,4 +24,10 @@ export function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
         value: error,
         configurable: true,
       } as PropertyDescriptor);
+}
+
+/** @internal Throws if a model, or its instance, has ended. */
+export function checkAlive(op: string, { disposed }: { readonly disposed: boolean }): void {
+  const found = 'the model or its instance is disposed; load the model again by loadModel()';
+  if (disposed) throw new DisposedError(op, 'model', `${op}: ${found}`);
 }

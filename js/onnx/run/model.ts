@@ -1,13 +1,14 @@
 /** A model as its user sees it. */
 import type { Signal } from '../../api/worker-handles.js';
 import { disposable } from '../../base/dispose.js';
-import { ArgumentError, DisposedError } from '../../base/errors.js';
+import { ArgumentError } from '../../base/errors.js';
 import { readOptions } from '../../base/read-options.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { OnnxValueInfo } from '../read/model.js';
 import type { OnnxDType, Value } from '../read/value.js';
+import { checkAlive } from './errors.js';
 import { type ModelInput, readFeeds, zeros } from './feeds.js';
 
 /**
@@ -162,13 +163,13 @@ export class LoadedModel implements Model {
     options?: RunOptions,
   ): Promise<Record<string, ModelResult>> {
     const op = 'run';
-    this.#checkAlive(op);
+    checkAlive(op, this);
     const { signal } = readOptions(op, options, ['signal']) as RunOptions;
     // For a worker, the link checks the rest of it.
     if (signal !== undefined && typeof (signal as Partial<Signal> | null)?.aborted !== 'boolean')
       throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
     const values = readFeeds(op, this.#runner.inputs, feeds);
-    this.#checkAlive(op); // a getter of the feeds may have ended it
+    checkAlive(op, this); // a getter of the feeds may have ended it
     if (signal?.aborted) throw signal.reason;
     const outputs = await this.#runner.run(values, signal);
     const results = Object.create(null) as Record<string, ModelResult>;
@@ -181,9 +182,10 @@ export class LoadedModel implements Model {
 
   async explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]> {
     const op = 'explain';
-    this.#checkAlive(op);
+    checkAlive(op, this);
     const { inputs } = this.#runner;
     const feeds = readFeeds(op, inputs, zeros(op, inputs, shapes));
+    checkAlive(op, this); // a getter of the shapes may have ended it
     return await this.#runner.explain(feeds);
   }
 
@@ -193,14 +195,5 @@ export class LoadedModel implements Model {
   }
 
   declare [Symbol.dispose]: () => void;
-
-  #checkAlive(op: string): void {
-    if (this.disposed)
-      throw new DisposedError(
-        op,
-        'model',
-        `${op}: the model or its instance is disposed; load the model again by loadModel()`,
-      );
-  }
 }
 disposable(LoadedModel.prototype);

@@ -8,7 +8,7 @@ import type { ProductCall, ProductWeights } from '../graph/products.js';
 import { hold, newArray, Root, Stored } from '../operators/storage.js';
 import type { OnnxNode, OnnxValueInfo } from '../read/model.js';
 import type { Value } from '../read/value.js';
-import { errorIn } from './errors.js';
+import { checkAlive, errorIn } from './errors.js';
 import { checkShape, type ModelInput } from './feeds.js';
 import type { ModelProduct, Runner } from './model.js';
 import type { PlannedModel, PlannedStep } from './plan.js';
@@ -40,8 +40,13 @@ export class Session implements Runner {
   /** Loads a model. */
   static async load(planned: PlannedModel, wg: Gemm, progress: Progress): Promise<Session> {
     const memory = new ModelMemory(wg);
+    const { core } = memory;
     try {
-      const loading = new Loading(planned, memory, progress);
+      core.checkAlive('loadModel');
+      const loading = new Loading(planned, memory, async (done) => {
+        await progress(done);
+        core.checkAlive('loadModel'); // other code has run
+      });
       await loading.load();
       return new Session(planned.graph, loading, memory);
     } catch (error) {
@@ -69,6 +74,7 @@ export class Session implements Runner {
   }
 
   run(feeds: readonly (Value | undefined)[]): readonly Value[] {
+    checkAlive('run', this);
     return this.#results(this.#programs.run(this.#stored(feeds)));
   }
 
@@ -77,10 +83,12 @@ export class Session implements Runner {
     feeds: readonly (Value | undefined)[],
     pause: () => Promise<void> | undefined,
   ): Promise<readonly Value[]> {
+    checkAlive('run', this);
     return this.#results(await this.#programs.runInSlices(this.#stored(feeds), pause));
   }
 
   explain(feeds: readonly (Value | undefined)[]): ModelProduct[] {
+    checkAlive('explain', this);
     this.run(feeds); // its memory then suffices
     return this.#programs.explain(this.#stored(feeds));
   }
@@ -165,7 +173,7 @@ class Loading {
     this.#memory = memory;
     this.#progress = progress;
     const constants = Array.from(planned.constants.values());
-    this.#allBytes = constants.reduce((sum, { data }) => sum + data.byteLength, 0);
+    this.#allBytes = constants.reduce((sum, { data }) => sum + data.byteLength, 0) || 1;
   }
 
   /** The number of a name. */

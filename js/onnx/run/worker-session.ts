@@ -2,6 +2,7 @@
 import type { Held, InstanceLink, Signal, WorkerObject } from '../../api/worker-handles.js';
 import { operandOf } from '../../call/operand.js';
 import type { OnnxModel, OnnxValueInfo } from '../read/model.js';
+import { frozen } from '../read/read.js';
 import { storedAs, type Value } from '../read/value.js';
 import type { ModelInput } from './feeds.js';
 import type { ModelProduct, Runner } from './model.js';
@@ -42,8 +43,9 @@ class WorkerSession implements Runner {
     readonly wg: object,
     readonly link: InstanceLink,
     readonly handle: WorkerObject,
-    { inputs, outputs }: Described,
+    described: Described,
   ) {
+    const { inputs, outputs } = frozen(described);
     this.inputs = inputs;
     this.outputs = outputs;
   }

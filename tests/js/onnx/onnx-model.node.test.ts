@@ -175,6 +175,8 @@ it('chosen outputs and their inputs are the same in a worker', async () => {
   const one = await loadModel(bytes, { wg: worker, outputs });
   expect(there.inputs).toEqual(here.inputs);
   expect(there.outputs).toEqual(here.outputs);
+  for (const info of [...there.inputs, ...there.outputs, ...here.inputs])
+    expect(Object.isFrozen(info)).toBe(true);
   const results = await there.run({ x });
   expect(results).toEqual(await here.run({ x }));
   expect(await one.run({ x })).toEqual({ p: results.p });
@@ -312,7 +314,57 @@ describe('a signal', () => {
   });
 });
 
+it('a signal may end the model while a worker takes the run', async () => {
+  const worker = await createInWorker({ models: true });
+  const bytes = encodeGraph({
+    nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
+    inputs: [{ name: 'x', dtype: 'float32' }],
+    outputs: [{ name: 'y', dtype: 'float32' }],
+  });
+  const model = await loadModel(bytes, { wg: worker });
+  const signal = {
+    aborted: false,
+    addEventListener: () => model.dispose(),
+    removeEventListener: () => undefined,
+  };
+  await expect(model.run({ x: inputOf([3], 1) }, { signal })).rejects.toThrow(
+    'run: the model or its instance is disposed; load the model again by loadModel()',
+  );
+  expect((await worker.memory()).inUse).toBe(0);
+  worker.dispose();
+});
+
 describe('progress', () => {
+  it('is 0 before the end, if constants have no elements', async () => {
+    const bytes = encodeGraph({
+      nodes: [{ op: 'Concat', inputs: ['x', 'c'], outputs: ['y'], attributes: { axis: 0 } }],
+      inputs: [{ name: 'x', dtype: 'float32', shape: [1] }],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+      initializers: [{ name: 'c', dtype: 'float32', shape: [0], data: new Float32Array(0) }],
+    });
+    const told: number[] = [];
+    const model = await loadModel(bytes, { progress: (done) => told.push(done) });
+    model.dispose();
+    expect(told).toEqual([0, 1]);
+  });
+
+  it.each([
+    ['begins', 0],
+    ['ends', 1],
+  ])('may end the instance when loading %s', async (_, least) => {
+    for (const create of [createGemm, createInWorker]) {
+      const instance = await create({ models: true });
+      const progress = (done: number) => {
+        if (done >= least) instance.dispose();
+      };
+      await expect(loadModel(mlp(), { wg: instance, progress })).rejects.toMatchObject({
+        code: 'DISPOSED',
+        op: 'loadModel',
+        argument: 'instance',
+      });
+    }
+  });
+
   it('grows to 1, in this thread and in a worker', async () => {
     const worker = await createInWorker({ models: true });
     for (const options of [{}, { wg }, { wg: worker }]) {
@@ -343,6 +395,15 @@ describe('progress', () => {
       'loadModel: progress is 1; it must be a function',
     );
   });
+});
+
+it('an instance that ends while the model is read is an error of the call', async () => {
+  for (const create of [createGemm, createInWorker]) {
+    const instance = await create({ models: true });
+    const loading = loadModel(mlp(), { wg: instance });
+    instance.dispose();
+    await expect(loading).rejects.toThrow('loadModel: the instance is disposed; create another');
+  }
 });
 
 it('an instance that does not start while the model is read is an error of the call only', async () => {

@@ -1397,6 +1397,37 @@ it('inputs may be detached, end the model, or have names of JavaScript', async (
   expectError(ended, { code: 'DISPOSED', op: 'run', argument: 'model', says: [] });
 });
 
+it('shapes and a signal may end the model', async () => {
+  const spec: ModelSpec = {
+    nodes: [node('Relu', ['x'], 'y')],
+    inputs: [input('x', ['m', 2])],
+    outputs: [input('y')],
+  };
+  const { inUse } = wg.memory();
+  const wanted = { code: 'DISPOSED', argument: 'model', says: ['loadModel()'] } as const;
+  const first = await loadModel(encodeGraph(spec), { wg });
+  const shapes = {
+    get x() {
+      first.dispose();
+      return [1, 2];
+    },
+  };
+  expectError(await rejected(first.explain(shapes)), { ...wanted, op: 'explain' });
+  const second = await loadModel(encodeGraph(spec), { wg });
+  let reads = 0;
+  const signal = {
+    get aborted() {
+      if (++reads === 2) second.dispose(); // after the feeds
+      return false;
+    },
+    addEventListener: () => undefined,
+    removeEventListener: () => undefined,
+  };
+  const ended = await rejected(second.run({ x: feed([1, 2]) }, { signal }));
+  expectError(ended, { ...wanted, op: 'run' });
+  expect(wg.memory().inUse).toBe(inUse);
+});
+
 // By the square of the number of nodes, this takes 20 s, more than the limit of the test.
 it('nodes may be in any order, which takes time by their number only', async () => {
   const count = 20_000;
