@@ -211,10 +211,22 @@ export class Core {
     return this.#module as CoreModule;
   }
 
-  /** Calls `body`, in which `take` gets the operation and the block of each product instead. */
-  withoutComputing(take: (operation: number, end: number) => void, body: () => void): void {
+  /**
+   * Calls `body`, in which `take` gets the operation and the block of a product instead.
+   * @param result the address of the result, which is in the block
+   */
+  withoutComputing(
+    result: number,
+    take: (operation: number, end: number) => void,
+    body: () => void,
+  ): void {
     const module = this.module;
-    const compute = (operation: number, end: number) => (take(operation, end), 0);
+    const compute = (operation: number, end: number) => {
+      if (this.block.subarray(0, end).includes(result)) return (take(operation, end), 0);
+      // The engine has interrupted `body`, and this is another call.
+      this.#module = module;
+      return module.compute(operation, end);
+    };
     this.#module = Object.create(module, { compute: { value: compute } }) as CoreModule;
     try {
       body();

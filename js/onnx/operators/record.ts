@@ -41,6 +41,11 @@ export function recordBy<T>(by: Recorder | undefined, body: () => T): T {
   }
 }
 
+/** @internal Ends a recording that the engine has interrupted without an exception. */
+export function endRecording(): void {
+  recorder = undefined;
+}
+
 /** @internal Whether operators record now. */
 export const isRecording = (): boolean => recorder !== undefined;
 

@@ -8,6 +8,7 @@ import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.
 import { findTakers, fuse } from '../graph/match.js';
 import { operatorOf } from '../operators/all.js';
 import type { Link } from '../operators/operator.js';
+import { endRecording } from '../operators/record.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
 import type { OnnxModel } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
@@ -67,6 +68,7 @@ export function planModel(model: OnnxModel, chosen: readonly string[] | undefine
 
 /** Computes nodes whose inputs are constants. Returns the other nodes. */
 function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
+  endRecording();
   const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
     sizeOf(shape) * elementBytes(dtype);
   let left = mostFolded;

@@ -7,6 +7,7 @@ import { OutOfMemoryError } from '../../base/errors.js';
 import { messageOf } from '../../base/port.js';
 import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
+import { endRecording } from '../operators/record.js';
 import type { Stored } from '../operators/storage.js';
 import { storedAs } from '../read/value.js';
 import { errorIn } from './errors.js';
@@ -87,6 +88,7 @@ export class Programs {
 
   /** Runs the model in slices of at most `most` steps. */
   *#run(feeds: readonly Stored[], most: number): Slices<readonly Stored[]> {
+    endRecording();
     const key = feeds.map(({ shape }) => shape.join()).join(';');
     const unfused = new Set<Step>();
     const program = this.#programs.get(key);

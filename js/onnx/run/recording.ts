@@ -385,11 +385,16 @@ export class Recording implements Recorder {
       this.products.push(planned.describe(step, plan, time));
       return;
     }
-    core.withoutComputing((operation, end) => {
-      this.#begin(-1 - operation);
-      this.#words.set(this.#words.length - 1, end);
-      this.#words.append(core.block, end);
-    }, call);
+    const { byteOffset } = result.elements;
+    core.withoutComputing(
+      byteOffset,
+      (operation, end) => {
+        this.#begin(-1 - operation);
+        this.#words.set(this.#words.length - 1, end);
+        this.#words.append(core.block, end);
+      },
+      call,
+    );
   }
 
   step(

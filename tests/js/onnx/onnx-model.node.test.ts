@@ -1,6 +1,7 @@
 /** Models of several nodes, against ONNX Runtime Web on the same bytes, and in a worker. */
+import { createContext, runInContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
 import { loadModel, type ModelResult } from 'wgemm/onnx';
 import { createGemm as createInWorker } from 'wgemm/worker';
@@ -404,6 +405,71 @@ it('an instance that ends while the model is read is an error of the call', asyn
     instance.dispose();
     await expect(loading).rejects.toThrow('loadModel: the instance is disposed; create another');
   }
+});
+
+describe('a timeout of vm while a run is recorded', () => {
+  const own = { max: Math.max, isArray: Array.isArray, create: Object.create };
+  afterEach(() => {
+    Math.max = own.max;
+    Array.isArray = own.isArray;
+    Object.defineProperty(Object, 'create', { value: own.create });
+  });
+
+  it.each([
+    [
+      'in an operator',
+      (spin: () => void) => {
+        Math.max = (...ranks) => {
+          if (ranks.join() === '2,2') spin(); // broadcasts the shapes
+          return own.max(...ranks);
+        };
+      },
+    ],
+    [
+      'in a product',
+      (spin: () => void) => {
+        const create = (prototype: object, properties?: PropertyDescriptorMap): unknown => {
+          if (properties && 'compute' in properties) {
+            Array.isArray = ((value: unknown) => {
+              spin();
+              return own.isArray(value);
+            }) as typeof own.isArray;
+          }
+          return (own.create as typeof create)(prototype, properties);
+        };
+        Object.defineProperty(Object, 'create', { value: create });
+      },
+    ],
+  ])('%s changes no later run and no later product', async (_, prepare) => {
+    const bytes = encodeGraph({
+      nodes: [
+        { op: 'MatMul', inputs: ['x', 'x'], outputs: ['p'] },
+        { op: 'Mul', inputs: ['p', 'p'], outputs: ['y'] },
+      ],
+      inputs: [{ name: 'x', dtype: 'float32' }],
+      outputs: [{ name: 'y', dtype: 'float32' }],
+    });
+    const instance = await createGemm({ models: true });
+    const [model, other] = [
+      await loadModel(bytes, { wg: instance }),
+      await loadModel(bytes, { wg }),
+    ];
+    const x = { data: Float32Array.of(1, 2, 3, 4), shape: [2, 2] };
+    const context = createContext({ run: () => void model.run({ x }) });
+    prepare(() => {
+      for (;;);
+    });
+    expect(() => void runInContext('run()', context, { timeout: 100 })).toThrow('timed out');
+    Math.max = own.max;
+    Array.isArray = own.isArray;
+    Object.defineProperty(Object, 'create', { value: own.create });
+    const product = instance.matmul(x, x);
+    expect([...product.data]).toEqual([7, 10, 15, 22]);
+    for (const each of [other, model])
+      expect([...(await each.run({ x })).y!.data]).toEqual([49, 100, 225, 484]);
+    other.dispose();
+    instance.dispose();
+  });
 });
 
 it('an instance that does not start while the model is read is an error of the call only', async () => {
