@@ -1,5 +1,6 @@
 /** A model whose session is in a worker, as its page sees it. */
 import type { Held, InstanceLink, Signal, WorkerObject } from '../../api/worker-handles.js';
+import { viewOf } from '../../base/arrays.js';
 import { operandOf } from '../../call/operand.js';
 import type { OnnxModel, OnnxValueInfo } from '../read/model.js';
 import { frozen } from '../read/read.js';
@@ -58,7 +59,12 @@ class WorkerSession implements Runner {
     feeds: readonly (Value | undefined)[],
     signal: Signal | undefined,
   ): Promise<readonly Value[]> {
-    return (await this.#call('run', 'run', feeds, signal)) as readonly Value[];
+    const values = (await this.#call('run', 'run', feeds, signal)) as readonly Value[];
+    // Under jsdom, messages have arrays of another realm.
+    return values.map(({ dtype, shape, data }) => {
+      const elements = viewOf(storedAs(dtype), data.buffer, data.byteOffset, data.length);
+      return { dtype, shape, data: elements };
+    });
   }
 
   async explain(feeds: readonly (Value | undefined)[]): Promise<ModelProduct[]> {

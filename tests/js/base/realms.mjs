@@ -81,7 +81,7 @@ for (const create of [createGemm, createWorkerGemm]) {
   wg.dispose();
 }
 
-const wg = await createGemm();
+const wg = await createGemm({ models: true });
 const bytes = wg.pack(a, { op: 'gemm' }).serialize();
 for (const given of [Buffer.from(bytes), Uint8Array.from(bytes).buffer])
   assert.deepEqual(Array.from(wg.gemm(a, wg.deserialize(given)).data), product);
@@ -96,17 +96,20 @@ const onnx = Buffer.from(
   'Oj4KEQoBeAoBdxIBeSIGTWF0TXVsKhMIAggBEAEiCAAAgD8AAABAQgF3WgkKAXgSBAoCCAFiCQoBeRIECgIIAUICEA0=',
   'base64',
 );
+const far = await createWorkerGemm({ models: true });
 for (const given of [onnx, new Uint8Array(onnx).buffer, await readOnnx(onnx)]) {
-  const model = await loadModel(given, { wg });
-  const { y } = await model.run({ x: { data: Float32Array.of(3, 4), shape: [1, 2] } });
-  assert.deepEqual(Array.from(y.data), [11]);
+  for (const instance of [wg, far]) {
+    const model = await loadModel(given, { wg: instance });
+    const { y } = await model.run({ x: { data: Float32Array.of(3, 4), shape: [1, 2] } });
+    assert.deepEqual(Array.from(y.data), [11]);
+    assert(y.data instanceof runInContext('Float32Array', context));
+  }
 }
 
 const alone = await inline.createGemm();
 assert.deepEqual(Array.from(alone.gemm(a, a).data), product);
 
 // An abort has the reason of this realm, and errors of this realm keep their words.
-const far = await createWorkerGemm();
 const controller = new AbortController();
 const settled = Promise.allSettled([far.gemm(a, a, null, { signal: controller.signal })]);
 controller.abort();
