@@ -21,7 +21,7 @@ export interface CheckedNode {
   readonly run: Run | undefined;
   readonly product: ProductCall | undefined;
   /** The nodes that it stands for, in order. They run instead, if it refuses their operands. */
-  readonly originals?: readonly CheckedNode[];
+  readonly originals: readonly CheckedNode[] | undefined;
 }
 
 /** @internal A graph that is checked. */
@@ -192,6 +192,7 @@ export function compile(node: OnnxNode, opset: number): CheckedNode {
     node,
     run: operator?.compile(attributes, opset, node),
     product: product?.compile(attributes, opset, node),
+    originals: undefined,
   };
   attributes.end();
   return compiled;

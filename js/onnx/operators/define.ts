@@ -250,9 +250,11 @@ export function computed(
  * @param isOnly whether JavaScript cannot compute this. A recorded run always takes the step then
  */
 export function recordForm(form: StepForm, values: readonly Value[], isOnly: boolean): boolean {
-  const { name, dims = [sizeOf((values.at(-1) as Value).shape)], strides, attributes } = form;
-  const tensors = values.map((value, i) => ({ value, strides: strides?.[i] ?? [1] }));
-  const isRecorded = record(name, dims, tensors, attributes);
+  // A page may give Object.prototype the same names.
+  const { name, dims, strides, attributes } = { __proto__: null, ...form } as StepForm;
+  const along = dims ?? [sizeOf((values.at(-1) as Value).shape)];
+  const tensors = values.map((value, i) => ({ value, strides: strides?.[i] ?? [1], start: 0 }));
+  const isRecorded = record(name, along, tensors, attributes);
   if (isOnly && !isRecorded) throw new Error(`there is no step ${name}`);
   return isRecorded;
 }

@@ -9,8 +9,8 @@ export interface StepTensor {
   readonly value: Value;
   /** Elements, one per axis of the step; 0 for a tensor that is broadcast. */
   readonly strides: readonly number[];
-  /** The index of the first element. Default: 0. */
-  readonly start?: number | undefined;
+  /** The index of the first element. */
+  readonly start: number;
 }
 
 /** @internal Takes the steps of a run. */

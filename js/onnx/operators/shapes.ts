@@ -235,9 +235,9 @@ function gather(attributes: Attributes): Compute {
     const y = make(dtype, shapes.flat());
     const [before, picks, after] = shapes.map(sizeOf) as [number, number, number];
     const tensors = [
-      { value: data as Value, strides: [size * after, 0, 1] },
-      { value: indices as Value, strides: [0, 1, 0] },
-      { value: y, strides: [picks * after, after, 1] },
+      { value: data as Value, strides: [size * after, 0, 1], start: 0 },
+      { value: indices as Value, strides: [0, 1, 0], start: 0 },
+      { value: y, strides: [picks * after, after, 1], start: 0 },
     ];
     if (record('Gather', [before, picks, after], tensors, [size, after])) return y;
     const [to, from] = [wordsOf(y.data), wordsOf((data as Value).data)];

@@ -28,7 +28,7 @@ export class PlannedProduct {
   readonly fused: number;
   readonly #inputs: Values;
   readonly #turned: readonly (Turned | undefined)[];
-  readonly #extra: Extra = {};
+  readonly #extra: Extra = Object.create(null) as Extra; // a page may pollute Object.prototype
   /** The number of the bias that the call adds. */
   readonly #bias: number = absent;
   /** The perm of the Transpose that the call computes. */

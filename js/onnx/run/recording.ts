@@ -46,11 +46,13 @@ export interface Part {
   readonly count: number;
   /** By the number of a step in the program: the step of the model. */
   readonly steps: readonly Step[];
-  host?: {
-    readonly checked: Runnable;
-    readonly inputs: readonly (Stored | undefined)[];
-    readonly outputs: readonly Stored[];
-  };
+  host:
+    | {
+        readonly checked: Runnable;
+        readonly inputs: readonly (Stored | undefined)[];
+        readonly outputs: readonly Stored[];
+      }
+    | undefined;
 }
 
 /** @internal A run that was recorded. */
@@ -416,7 +418,7 @@ export class Recording implements Recorder {
     if (dims.length === 0) words.push(1);
     for (const size of dims) words.push(size);
     for (let i = 0; i < tensors.length; ++i) {
-      const { strides, start = 0, value } = tensors[i] as StepTensor;
+      const { strides, start, value } = tensors[i] as StepTensor;
       words.push(this.place.types[value.dtype]);
       words.push((addresses[i] as number) + (start && start * bytesOf(storedAs(value.dtype))));
       if (dims.length === 0) words.push(0);
@@ -534,7 +536,7 @@ export class Recording implements Recorder {
       this.needed = this.#arena.peak;
       throw new TooSmall();
     }
-    const part: Part = { program: 0, count: this.#count, steps: this.steps };
+    const part: Part = { program: 0, count: this.#count, steps: this.steps, host: undefined };
     this.parts.push(part);
     if (this.#words.length === 0) return;
     const { core } = this.place;

@@ -1397,6 +1397,34 @@ it('inputs may be detached, end the model, or have names of JavaScript', async (
   expectError(ended, { code: 'DISPOSED', op: 'run', argument: 'model', says: [] });
 });
 
+it.each(['bias', 'dims', 'host', 'originals', 'start', 'strides'])(
+  'Object.prototype may have %s',
+  async (name) => {
+    const spec: ModelSpec = {
+      nodes: [
+        node('MatMul', ['x', 'w'], 'a'),
+        node('Tanh', ['a'], 'b'),
+        node('Pow', ['b', 'half'], 'y'),
+      ],
+      inputs: [input('x', ['m', 2])],
+      outputs: [input('y')],
+      initializers: [
+        floats('w', [2, 2]),
+        { name: 'half', dtype: 'float32', shape: [], data: Float32Array.of(0.5) },
+      ],
+    };
+    const wanted = await run(spec, { x: feed([3, 2]) });
+    for (const value of [1, [[3], [3]]]) {
+      Object.defineProperty(Object.prototype, name, { value, configurable: true });
+      try {
+        expect(await run(spec, { x: feed([3, 2]) })).toEqual(wanted);
+      } finally {
+        delete (Object.prototype as Record<string, unknown>)[name];
+      }
+    }
+  },
+);
+
 it('shapes and a signal may end the model', async () => {
   const spec: ModelSpec = {
     nodes: [node('Relu', ['x'], 'y')],
