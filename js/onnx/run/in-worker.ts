@@ -42,7 +42,7 @@ function modelOf(session: Session): WorkerModel {
       outputs,
     },
     async run(operands, pause: Pause) {
-      const values = await session.runInSlices(valuesOf(operands), pause);
+      const values = await session.runWithPauses(valuesOf(operands), pause);
       return new Sent(
         values.map(({ dtype, shape, data }) => ({ dtype, shape, data })),
         values.map(({ data }) => data.buffer as ArrayBuffer),

@@ -70,9 +70,9 @@ export interface ModelProduct {
  */
 export interface RunOptions {
   /**
-   * When it aborts, the run is rejected with its reason. With an instance in a worker, a run ends
-   * within some 10 ms. With an instance in this thread, no signal can abort during a run. Default:
-   * none.
+   * When it aborts, the run is rejected with its reason. A run in a worker then ends after its
+   * current step; only the first run with a set of input shapes goes on to its end. With an
+   * instance in this thread, no signal can abort during a run. Default: none.
    */
   signal?: Signal | undefined;
 }

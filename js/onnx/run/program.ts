@@ -31,9 +31,6 @@ import type { Step, Steps } from './steps.js';
 /** How many programs a model keeps: those that ran last. */
 const mostPrograms = 8;
 
-/** How many steps a slice has. A step takes at most some milliseconds on large inputs. */
-const sliceSteps = 8;
-
 /** @internal The programs of a model. */
 export class Programs {
   readonly #programs = new Map<string, Program>();
@@ -60,12 +57,12 @@ export class Programs {
     return last(this.#run(feeds, Infinity));
   }
 
-  /** As `run`, with a `pause` between slices. The run ends if `pause` rejects. */
-  async runInSlices(
+  /** As `run`, with a `pause` between steps. The run ends if `pause` rejects. */
+  async runWithPauses(
     feeds: readonly Stored[],
     pause: () => Promise<void> | undefined,
   ): Promise<readonly Stored[]> {
-    const slices = this.#run(feeds, sliceSteps);
+    const slices = this.#run(feeds, 1);
     for (;;) {
       const { done, value } = slices.next();
       if (done) return value;
@@ -86,7 +83,7 @@ export class Programs {
     this.#constants.clear();
   }
 
-  /** Runs the model in slices of at most `most` steps. */
+  /** Runs the model in slices: at most `most` steps at a time. */
   *#run(feeds: readonly Stored[], most: number): Slices<readonly Stored[]> {
     endRecording();
     const key = feeds.map(({ shape }) => shape.join()).join(';');

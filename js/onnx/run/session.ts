@@ -78,13 +78,13 @@ export class Session implements Runner {
     return this.#results(this.#programs.run(this.#stored(feeds)));
   }
 
-  /** As `run`, but gives up its turn with `pause` between slices of programs. */
-  async runInSlices(
+  /** As `run`, but gives up its turn with `pause` between steps of programs. */
+  async runWithPauses(
     feeds: readonly (Value | undefined)[],
     pause: () => Promise<void> | undefined,
   ): Promise<readonly Value[]> {
     checkAlive('run', this);
-    return this.#results(await this.#programs.runInSlices(this.#stored(feeds), pause));
+    return this.#results(await this.#programs.runWithPauses(this.#stored(feeds), pause));
   }
 
   explain(feeds: readonly (Value | undefined)[]): ModelProduct[] {
