@@ -17,7 +17,7 @@ export function encodeModel(op: {
   output: Omit<Value, 'name'>;
 }): Uint8Array;
 
-interface OrtTensor {
+export interface OrtTensor {
   readonly type: string;
   readonly dims: readonly number[];
   readonly data: DataArray;

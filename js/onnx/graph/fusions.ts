@@ -20,7 +20,8 @@ function isOfLastAxis({ op, inputs, attributes }: OnnxNode): boolean {
   return op !== 'ReduceMean' || (isLast && attributes.get('keepdims') !== 0);
 }
 
-const isFloat = (constant: Value | undefined, mostAxes: number): boolean =>
+/** @internal Whether a constant is float32, and has few axes. */
+export const isFloat = (constant: Value | undefined, mostAxes: number): boolean =>
   constant?.dtype === 'float32' && constant.shape.length <= mostAxes;
 
 const layerNormalization = (pattern: Pattern, ...factors: string[]): Fusion => ({

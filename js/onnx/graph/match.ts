@@ -59,6 +59,9 @@ export function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNo
 
 const outputOf = ({ node }: CheckedNode): string => node.outputs[0] ?? '';
 
+/** Whether other nodes may take the result of a node that is fused, too. The node then stays. */
+const isShared = ({ node }: CheckedNode): boolean => node.op === 'DequantizeLinear';
+
 /**
  * @internal Replaces the nodes of each fusion by one node, which keeps them as its `originals`.
  * Nothing but these nodes may need a value between them.
@@ -132,7 +135,8 @@ export function fuse(
       matched.length = 0;
       const isInner = (checked: CheckedNode) =>
         !isOutput.has(outputOf(checked)) &&
-        takers.get(outputOf(checked))?.every((taker) => matched.includes(taker));
+        (isShared(checked) ||
+          takers.get(outputOf(checked))?.every((taker) => matched.includes(taker)));
       const isWhole = () =>
         matched.every((checked) => checked === last || isInner(checked)) && (!fits || fits(found));
       if (!matches(pattern, outputOf(last), isWhole)) continue;
@@ -149,7 +153,7 @@ export function fuse(
       const originals = [...new Set(matched)].sort(
         (a, b) => (places.get(a) as number) - (places.get(b) as number),
       );
-      for (const one of originals) replaced.set(one, undefined);
+      for (const one of originals) if (!isShared(one)) replaced.set(one, undefined);
       replaced.set(last, {
         node,
         product,
@@ -165,7 +169,10 @@ export function fuse(
       });
     }
   }
-  return nodes.flatMap((checked) =>
+  const fused = nodes.flatMap((checked) =>
     replaced.has(checked) ? (replaced.get(checked) ?? []) : checked,
   );
+  const left = findTakers(fused);
+  const isNeeded = (name: string) => isOutput.has(name) || left.has(name);
+  return fused.filter((checked) => !isShared(checked) || isNeeded(outputOf(checked)));
 }

@@ -6,6 +6,7 @@ import { arrayOf } from '../../base/arrays.js';
 import { fusions } from '../graph/fusions.js';
 import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
+import { quantizedProducts } from '../graph/qdq.js';
 import { operatorOf } from '../operators/all.js';
 import type { Link } from '../operators/operator.js';
 import { endRecording } from '../operators/record.js';
@@ -62,41 +63,48 @@ export function planModel(model: OnnxModel, chosen: readonly string[] | undefine
   const graph = checkGraph(model, chosen);
   const constants = new Map<string, Value>(graph.constants);
   const isOutput = new Set(graph.outputs.map(({ name }) => name));
-  const nodes = fuse(fold(graph.nodes, constants), isOutput, constants, fusions);
+  const fold = folderOf(constants);
+  const quantized = fold(graph.nodes, 'DequantizeLinear');
+  const products = fuse(quantized, isOutput, constants, quantizedProducts);
+  const nodes = fuse(fold(products), isOutput, constants, fusions);
   return { graph, steps: join(nodes, isOutput, constants), constants };
 }
 
-/** Computes nodes whose inputs are constants. Returns the other nodes. */
-function fold(nodes: readonly CheckedNode[], constants: Map<string, Value>): CheckedNode[] {
+/**
+ * Returns a function that computes nodes whose inputs are constants. It returns the other nodes,
+ * and the nodes of an operator that is kept.
+ */
+function folderOf(constants: Map<string, Value>) {
   endRecording();
   const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
     sizeOf(shape) * elementBytes(dtype);
   let left = mostFolded;
   for (const value of constants.values()) left += timesLarger * bytesOf(value);
-  return nodes.filter(({ node, run }) => {
-    if (!run || operatorOf(node)?.folds === false) return true;
-    if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
-    const inputs = node.inputs.map((name) => constants.get(name));
-    const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
-    const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
-    const make: Make = (dtype, shape) => {
-      // The run makes it, or tells that it cannot.
-      if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
-      return { dtype, shape, data: arrayOf(storedAs(dtype), sizeOf(shape)) };
-    };
-    try {
-      const results = [run(inputs, make)].flat();
-      node.outputs.forEach((name, i) => {
-        const value = results[i];
-        if (name === '' || value === undefined) return;
-        constants.set(name, value);
-        left -= bytesOf(value);
-      });
-      return false;
-    } catch {
-      return true; // the run tells what is wrong
-    }
-  });
+  return (nodes: readonly CheckedNode[], kept?: string): CheckedNode[] =>
+    nodes.filter(({ node, run }) => {
+      if (!run || operatorOf(node)?.folds === false || node.op === kept) return true;
+      if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
+      const inputs = node.inputs.map((name) => constants.get(name));
+      const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
+      const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
+      const make: Make = (dtype, shape) => {
+        // The run makes it, or tells that it cannot.
+        if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
+        return { dtype, shape, data: arrayOf(storedAs(dtype), sizeOf(shape)) };
+      };
+      try {
+        const results = [run(inputs, make)].flat();
+        node.outputs.forEach((name, i) => {
+          const value = results[i];
+          if (name === '' || value === undefined) return;
+          constants.set(name, value);
+          left -= bytesOf(value);
+        });
+        return false;
+      } catch {
+        return true; // the run tells what is wrong
+      }
+    });
 }
 
 /** The number of a constant with one float; undefined for another constant, or none. */

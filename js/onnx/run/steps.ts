@@ -68,7 +68,9 @@ export function withEnds(
   for (const step of [...steps].reverse()) {
     const ends = reversed.length === 0 ? [...lastEnds] : [];
     const linked = step.product?.links.flatMap(({ inputs }) => inputs) ?? [];
-    for (const number of [...step.inputs, ...linked, ...step.outputs]) {
+    // A node before the step may make them, too.
+    const made = step.originals.flatMap(({ outputs }) => outputs);
+    for (const number of [...step.inputs, ...linked, ...step.outputs, ...made]) {
       if (number < 0 || isLater[number]) continue;
       isLater[number] = 1;
       ends.push(number);
