@@ -212,6 +212,8 @@ TEST(NnElementwise, NegChangesTheSignAndWraps) {
 TEST(NnElementwise, ZerosKeepTheirSigns) {
   expect_same(apply<float>("Clip", {{-0.0F, 0.0F, -1, 1, kNan}}, {-0.0, 0.0}),
               {-0.0F, 0.0F, -0.0F, 0.0F, kNan}, "Clip");
+  expect_same(apply<float>("Clip", {{-0.0F, 0.0F, -1, 1, kNan}}, {0.0, -0.0}),
+              {-0.0F, 0.0F, 0.0F, -0.0F, kNan}, "Clip");
   expect_same(apply<float>("Clip", {{-0.0F, 0.0F, -1, 1}}, {0.0, 1.0}), {-0.0F, 0, 0, 1}, "Clip");
   expect_same(apply<float>("Relu", {{-0.0F, 0.0F, -1, 1, kNan, -kInf, kInf}}),
               {-0.0F, 0.0F, 0.0F, 1, kNan, 0.0F, kInf}, "Relu");

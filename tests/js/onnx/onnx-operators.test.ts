@@ -60,6 +60,8 @@ describe('-0', () => {
     ['-6 and 0', [-6], zero, [-0, 0, -1, 0, NaN, small, -6, 0]],
     ['-6 and -0', [-6], minusZero, [-0, 0, -1, -0, NaN, small, -6, -0]],
     ['0 and 0', zero, zero, [-0, 0, 0, 0, NaN, 0, 0, 0]],
+    ['0 and -0', zero, minusZero, [-0, 0, 0, -0, NaN, 0, 0, -0]],
+    ['-0 and 0', minusZero, zero, [-0, 0, -0, 0, NaN, -0, -0, 0]],
     ['1 and 6', [1], six, [1, 1, 1, 1, NaN, 1, 1, 6]],
   ] as const)('stays in Clip by bounds that admit it: %s', async (_, min, max, wanted) => {
     const inputs = [inputOf('float32'), x(min, []), x(max, [])];
