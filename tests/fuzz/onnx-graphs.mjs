@@ -353,11 +353,11 @@ function gelu(graph) {
   isOne(graph, x, { op: isFast ? 'FastGelu' : 'Gelu', domain: microsoft, inputs: [x.name] });
 }
 
-/** Compares the last node with another one, whose result has the shape of x. */
+/** Compares the last node with another one, whose result has the type and the shape of x. */
 function isOne(graph, x, node) {
   const { outputs } = graph.nodes.at(-1);
   graph.others.push({ ...node, outputs });
-  graph.values.push({ name: outputs[0], dtype: 'float32', shape: x.shape });
+  graph.values.push({ name: outputs[0], dtype: x.dtype, shape: x.shape });
 }
 
 /** LayerNormalization as exporters write it, with the conditions of `gelu`. */
@@ -386,6 +386,58 @@ function layerNormalization(graph) {
     inputs: [x, scale, bias].map(({ name }) => name),
     attributes: { epsilon: 2 ** -10 },
   });
+}
+
+/** A product between DequantizeLinear and QuantizeLinear, which one step computes. */
+function staticProduct(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype, shape }) => dtype === 'float32' && shape.length > 0);
+  if (!x || x.isConstant) return;
+  const n = random.pick([1, 5, 9, 40]);
+  const shape = [...x.shape.slice(0, -1), n];
+  if (sizeOf(shape) > mostElements) return;
+  const isGemm = x.shape.length === 2 && graph.chance(0.7);
+  const transB = isGemm ? random.upTo(1) : 0;
+  const columns = random.pick([[], [n]]);
+  const along = (axis) => (columns.length > 0 ? { axis } : {});
+  const [aType, bType, yType] = [0, 1, 2].map(() => random.pick(['int8', 'uint8']));
+  const a = [graph.scalar(0.03), graph.constant(aType, [])];
+  const scales = Float32Array.from({ length: sizeOf(columns) }, () => 0.01 + random.next() / 50);
+  const w = graph.constant(bType, transB ? [n, x.shape.at(-1)] : [x.shape.at(-1), n]);
+  const b = [graph.constant('float32', columns, scales), graph.constant(bType, columns)];
+  const add = (op, inputs, { dtype, shape }, attributes) =>
+    graph.add(op, inputs, [[dtype, shape]], attributes, [graph.nodes])[0];
+  const float = (shape) => ({ dtype: 'float32', shape });
+  const [q] = graph.add('QuantizeLinear', [x, ...a], [[aType, x.shape]]);
+  const factors = [
+    add('DequantizeLinear', [q, ...a], x),
+    add('DequantizeLinear', [w, ...b], float(w.shape), along(transB ? 0 : 1)),
+  ];
+  let c = null;
+  if (isGemm && graph.chance(0.7)) {
+    const products = scales.map((scale) => a[0].data[0] * scale);
+    c = graph.constant('int32', [n]);
+    const parts = [graph.constant('float32', columns, products)];
+    factors.push(add('DequantizeLinear', [c, ...parts], float([n]), along(0)));
+  }
+  const attributes = isGemm ? { transB } : {};
+  let y = add(isGemm ? 'Gemm' : 'MatMul', factors, float(shape), attributes);
+  const ends = [];
+  if (graph.chance(0.6)) {
+    const hasRelu = graph.chance(0.4);
+    const least = graph.scalar(yType === 'int8' ? -128 : 0, yType);
+    if (hasRelu) y = add('Relu', [y], y);
+    ends.push(graph.scalar(0.1), hasRelu ? least : graph.constant(yType, []));
+    y = add('QuantizeLinear', [y, ...ends], { dtype: yType, shape });
+  }
+  const [op, ...inputs] = isGemm
+    ? ['QGemm', q, ...a, w, ...b, c, ...ends]
+    : ends.length > 0
+      ? ['QLinearMatMul', q, ...a, w, ...b, ...ends]
+      : ['MatMulIntegerToFloat', q, w, a[0], b[0], a[1], b[1]];
+  const names = inputs.map((input) => input?.name ?? null);
+  const domain = op === 'QLinearMatMul' ? '' : microsoft;
+  isOne(graph, y, { op, domain, inputs: names, attributes });
 }
 
 /** A product, and what may join its call. */
@@ -490,6 +542,7 @@ steps.push(
   product,
   product,
   product,
+  staticProduct,
 );
 
 /**
