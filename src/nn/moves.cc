@@ -74,9 +74,8 @@ void copy_run(DType type, const Row& row, size_t from, size_t to) {
 
 void copy_row(const Step& step, const Row& row) { copy_run(step.tensors[0].type, row, 0, 1); }
 
-// Rows of a transposition that are written together. If their stride is a multiple of 4 kB, they
-// share a set of L1: it holds at least 8 lines.
-constexpr int64_t kStrip = 8;
+// Rows of a transposition that are written together, and elements of a row: a line of a cache.
+constexpr int64_t kStrip = 16;
 
 // Writes several rows of y, whose elements lie one after another. Attributes: how many rows, and
 // the stride of y from one to the next, where the stride of x is 1.
@@ -92,16 +91,22 @@ void transpose_row(const Step& step, const Row& row) {
     };
     ptrdiff_t j = 0;
     if constexpr (sizeof(W) == 4) {
-      for (; j + 4 <= count; j += 4) {
-        ptrdiff_t i = 0;
-        for (; i + 4 <= rows; i += 4) {
-          v128_t square[4];
-          for (int k = 0; k < 4; ++k) square[k] = wasm_v128_load(&x[j + k] + i);
-          transpose(square);
-          for (int k = 0; k < 4; ++k) wasm_v128_store(y + (i + k) * stride + j, square[k]);
+      const ptrdiff_t squares = rows / 4 * 4;
+      for (const ptrdiff_t end = count / 4 * 4; j < end;) {
+        const ptrdiff_t first = j, last = std::min<ptrdiff_t>(first + kStrip, end);
+        for (ptrdiff_t i = 0; i < squares; i += 4) {
+          W* to = y + i * stride + first;
+          const W* from = &x[first] + i;
+          for (j = first; j < last; j += 4, to += 4, from += 4 * x.step) {
+            v128_t square[4];
+#pragma clang loop unroll(full)
+            for (int k = 0; k < 4; ++k) square[k] = wasm_v128_load(from + k * x.step);
+            transpose(square);
+#pragma clang loop unroll(full)
+            for (int k = 0; k < 4; ++k) wasm_v128_store(to + k * stride, square[k]);
+          }
         }
-        if (i < rows)
-          for (int k = 0; k < 4; ++k) move(i, j + k);
+        for (j = first; j < last; ++j) move(squares, j);
       }
     }
     for (; j < count; ++j) move(0, j);

@@ -39,30 +39,38 @@ struct Pieces {
 
   void run(int64_t first, int64_t end, RowFunction compute) const {
     const size_t axes = step.rank - 1, count = step.tensors.size();
-    int64_t place[kMaxRank], at[kMostTensors] = {};
-    int64_t left = first / per_row, piece = first % per_row;
-    for (size_t axis = axes; axis-- > 0; left /= step.dims[axis]) {
-      place[axis] = left % step.dims[axis];
-      for (size_t i = 0; i < count; ++i) at[i] += place[axis] * step.tensors[i].strides[axis];
+    Row row = {};
+    int64_t bytes[kMostTensors], next[kMostTensors];  // of an element, and from row to row
+    bool only_loops = compute == run_elements<float>;
+    for (size_t i = 0; i < count; ++i) {
+      const Tensor& tensor = step.tensors[i];
+      bytes[i] = static_cast<int64_t>(dtype_bytes(tensor.type));
+      row.steps[i] = tensor.strides[axes];
+      next[i] = axes == 0 ? 0 : tensor.strides[axes - 1] * bytes[i];
+      only_loops = only_loops && row.steps[i] == 1 && tensor.type == DType::kFloat32;
     }
-    Row row;
-    for (size_t i = 0; i < count; ++i) row.steps[i] = step.tensors[i].strides[axes];
-    for (int64_t p = first; p < end; ++p) {
-      const int64_t from = piece * length;
-      row.count = std::min(length, step.dims[axes] - from);
-      for (size_t i = 0; i < count; ++i) {
-        row.at[i] =
-            step.tensors[i].data +
-            (at[i] + from * row.steps[i]) * static_cast<int64_t>(dtype_bytes(step.tensors[i].type));
+    while (first < end) {
+      int64_t left = first / per_row;
+      const int64_t from = first % per_row * length;
+      int64_t same = 1;  // rows of one place on all axes but the last two
+      for (size_t i = 0; i < count; ++i)
+        row.at[i] = step.tensors[i].data + from * row.steps[i] * bytes[i];
+      for (size_t axis = axes; axis-- > 0; left /= step.dims[axis]) {
+        const int64_t place = left % step.dims[axis];
+        for (size_t i = 0; i < count; ++i)
+          row.at[i] += place * step.tensors[i].strides[axis] * bytes[i];
+        if (axis + 1 == axes && per_row == 1) same = std::min(step.dims[axis] - place, end - first);
       }
-      compute(step, row);
-      if (++piece < per_row) continue;
-      piece = 0;
-      for (size_t axis = axes; axis-- > 0;) {
-        for (size_t i = 0; i < count; ++i) at[i] += step.tensors[i].strides[axis];
-        if (++place[axis] < step.dims[axis]) break;
-        for (size_t i = 0; i < count; ++i) at[i] -= step.tensors[i].strides[axis] * step.dims[axis];
-        place[axis] = 0;
+      row.count = std::min(length, step.dims[axes] - from);
+      for (first += same; same > 0; --same) {
+        if (only_loops) {
+          // Rows of contiguous float32 need nothing else.
+          const void* const inputs[] = {row.at[0], row.at[1], row.at[2]};
+          step.loop(static_cast<ptrdiff_t>(row.count), inputs, row.at[count - 1], step.attributes);
+        } else {
+          compute(step, row);
+        }
+        for (size_t i = 0; i < count; ++i) row.at[i] += next[i];
       }
     }
   }
