@@ -12,9 +12,9 @@
 //     --compare old.json    what changed since an earlier run
 //     --random              random shapes of all types next to the fastest peer, the losses first
 //       --count 300 --seed 1 --filter float32  --engine, --threads, --json and --targets as above
-//     --models              whole models next to ONNX Runtime Web: MiniLM in float32 and int8, and
-//                           six small networks: 3 minutes
-//       --filter "MiniLM, 16"  --engine, --threads, --json and --compare as above
+//     --models              whole models next to ONNX Runtime Web: MiniLM in float32 and int8, six
+//                           small networks, and single nodes: 5 minutes
+//       --filter "one node"  --engine, --threads, --json and --compare as above
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
 //       --threads 2
 //     --kernels             every micro-kernel, and whether the table prefers the fastest

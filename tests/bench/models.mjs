@@ -4,6 +4,7 @@ import { loadModel } from 'wgemm/onnx';
 import { randomFrom } from '../conformance/qgemm.mjs';
 import { loadOrt } from '../peers/onnx.mjs';
 import { miniLm, textsOf } from './models/minilm.mjs';
+import { chainLengths, nodes } from './models/nodes.mjs';
 import { smallModels } from './models/small.mjs';
 import { bestAndMedian, race, timeOf } from './turns.mjs';
 
@@ -44,10 +45,13 @@ const models = [
 
 const titleOf = ({ name }, { size }) => [name, size].filter(Boolean).join(', ');
 
+const rowOf = ({ variant }, title) => `${title}, ${variant}`;
+
 /** The models and sizes that --models --filter takes: the names of their rows. */
-export const modelNames = models.flatMap((model) =>
-  model.sizes.map((size) => `${titleOf(model, size)}, ${model.variant}`),
-);
+export const modelNames = [
+  ...models.flatMap((model) => model.sizes.map((size) => rowOf(model, titleOf(model, size)))),
+  ...nodes.map((node) => rowOf(node, node.name)),
+];
 
 /**
  * Tells the row of each model and size: { name, model, variant, difference, contestants }.
@@ -63,19 +67,25 @@ export async function raceModels({ threads, filter }, tell) {
   for (const { sizes, bytes, ...model } of models) {
     const chosen = sizes
       .map((size) => ({ ...size, title: titleOf(model, size) }))
-      .filter(({ title }) => `${title}, ${model.variant}`.includes(filter));
+      .filter(({ title }) => rowOf(model, title).includes(filter));
     if (chosen.length === 0) continue;
     const contestants = await load(bytes(), wg, ort);
     for (const size of chosen) await tell('model', await raceOne(model, size, contestants));
     for (const { dispose } of contestants) await dispose();
   }
+  for (const node of nodes)
+    if (rowOf(node, node.name).includes(filter)) await tell('model', await raceNode(node, wg, ort));
   wg.dispose();
 }
 
-/** Both sides, loaded once for all sizes. runs(feeds) prepares inputs, and returns the runs. */
-async function load(bytes, wg, ort) {
+/**
+ * Both sides, loaded once for all sizes. runs(feeds) prepares inputs, and returns the runs.
+ *
+ * @param options of ONNX Runtime's session
+ */
+async function load(bytes, wg, ort, options) {
   const own = await loadModel(bytes, { wg });
-  const session = await ort.createSession(bytes);
+  const session = await ort.createSession(bytes, options);
   const toOrt = (feed) =>
     Object.fromEntries(Object.entries(feed).map(([name, value]) => [name, ort.tensor(value)]));
   return [
@@ -94,29 +104,62 @@ async function load(bytes, wg, ort) {
   ];
 }
 
-async function raceOne({ variant, bound = usualBound }, { title, feeds }, both) {
+async function raceOne({ bound, ...model }, { title, feeds }, both) {
   const all = feeds();
   const [mine, theirs] = both.map(({ runs }) => runs(all));
-  let difference = 0;
-  for (let i = 0; i < all.length; ++i)
-    difference = Math.max(difference, differenceOf(await mine[i](), await theirs[i]()));
-  if (!(difference <= bound))
-    throw new Error(
-      `${title}, ${variant}: the outputs differ by ${difference} of the largest value; ` +
-        `expected at most ${bound}`,
-    );
-  const timed = await (all.length > 1
-    ? raceRuns([mine, theirs])
-    : race([mine, theirs].map(([run]) => ({ run: (times) => repeat(run, times) }))));
+  const difference = await compare(rowOf(model, title), bound, mine, theirs);
+  const timed = await (all.length > 1 ? raceRuns([mine, theirs]) : raceEach([mine, theirs]));
   return {
-    name: `${title}, ${variant}`,
+    name: rowOf(model, title),
     model: title,
-    variant,
+    variant: model.variant,
     runs: all.length,
     difference,
     contestants: both.map(({ name, kind }, i) => ({ name, kind, ...timed[i] })),
   };
 }
+
+/** Times one node: by how much a chain of nodes takes longer than a shorter one, per node. */
+async function raceNode({ name: title, variant, chains, feeds }, wg, ort) {
+  const name = rowOf({ variant }, title);
+  // ONNX Runtime would join some nodes, and drop others.
+  const options = { graphOptimizationLevel: 'disabled' };
+  const loaded = [];
+  for (const bytes of chains()) loaded.push(await load(bytes, wg, ort, options));
+  const runs = loaded.map((both) => both.map((side) => side.runs([feeds()])));
+  const difference = await compare(name, usualBound, ...runs[1]);
+  const timed = await raceEach(runs.flat());
+  const [fewer, more] = chainLengths;
+  const perNode = (side, of) => (timed[2 + side][of] - timed[side][of]) / (more - fewer);
+  for (const { dispose } of loaded.flat()) await dispose();
+  return {
+    name,
+    model: title,
+    variant,
+    runs: 1,
+    difference,
+    contestants: loaded[0].map(({ name, kind }, side) => ({
+      name,
+      kind,
+      median: perNode(side, 'median'),
+      best: perNode(side, 'best'),
+    })),
+  };
+}
+
+/** The largest difference of the outputs of both sides. Throws if it is above the bound. */
+async function compare(name, bound = usualBound, mine, theirs) {
+  let difference = 0;
+  for (const [i, run] of mine.entries())
+    difference = Math.max(difference, differenceOf(await run(), await theirs[i]()));
+  if (difference <= bound) return difference;
+  throw new Error(
+    `${name}: the outputs differ by ${difference} of the largest value; expected at most ${bound}`,
+  );
+}
+
+/** Times the first run of each side. */
+const raceEach = (sides) => race(sides.map(([run]) => ({ run: (times) => repeat(run, times) })));
 
 async function repeat(run, times) {
   for (let i = 0; i < times; ++i) await run();

@@ -38,8 +38,9 @@ export async function loadOrt({ threads = 1 } = {}) {
     version: ort.env.versions.web,
 
     /** A session for the bytes of a model. */
-    createSession: (model) =>
+    createSession: (model, options = {}) =>
       ort.InferenceSession.create(model, {
+        ...options,
         executionProviders: ['wasm'],
         logSeverityLevel: 3, // errors: it warns of each model of an old opset
       }),
