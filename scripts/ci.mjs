@@ -29,7 +29,7 @@ export const steps = {
   api: test('api'),
   vectors: test('vectors'),
   package: test('package'),
-  arm64: [npm('test:arm64', '--only', 'fuzz')],
+  arm64: [npm('test:arm64', '--only', 'fuzz,operators')],
   fuzz: [
     npm('fuzz', '--seconds', '10'),
     npm('fuzz:onnx', '--seconds', '10', '--count', '10000'),

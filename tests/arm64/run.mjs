@@ -1,6 +1,7 @@
 // Tests dist/ in Node for arm64, on a processor with dot products and on one without. Other
 // machines use an emulator, which the set-up provides without changing the system.
-//   node tests/arm64/run.mjs [--cpu max,cortex-a53] [--only vectors,api,strict,fuzz,tiers]
+//   node tests/arm64/run.mjs [--cpu max,cortex-a53]
+//     [--only vectors,api,strict,operators,fuzz,tiers]
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { nodeOn } from '../../scripts/arm64.mjs';
@@ -31,6 +32,7 @@ const tests = {
   'api, matmul': [program('api'), 'matmul'],
   'api, qgemm and others': [program('api'), 'qgemm', 'quantize', 'activation', 'serialize'],
   strict: [program('strict')],
+  operators: [program('operators')],
   fuzz: [program('fuzz'), 400],
   'tiers, ends': [program('tiers'), 'ends', 60_000],
   'tiers, least': [program('tiers'), 'least', 60_000],
@@ -40,7 +42,9 @@ const tests = {
 async function bundle() {
   const { build } = await import('esbuild');
   await build({
-    entryPoints: ['api', 'fuzz', 'strict', 'tiers'].map((name) => join(here, `${name}.mjs`)),
+    entryPoints: ['api', 'fuzz', 'operators', 'strict', 'tiers'].map((name) =>
+      join(here, `${name}.mjs`),
+    ),
     outdir: bundles,
     outExtension: { '.js': '.mjs' },
     bundle: true,

@@ -1,0 +1,12 @@
+// Computes every operator of models in every build: the results must have the stored bits.
+import { createWithGlue } from '../js/support/glue.ts';
+import { wrongRows } from '../js/support/nn-hashes.ts';
+
+const builds = ['simd128', 'relaxed'];
+for (const simd of builds) {
+  const { wg, glue } = await createWithGlue({ simd });
+  const wrong = wrongRows(glue);
+  if (wrong.length > 0) throw new Error(`${simd}: other bits than stored in\n${wrong.join('\n')}`);
+  wg.dispose();
+}
+console.log(builds.join(', '));
