@@ -3,39 +3,110 @@
 /** Bytes between the starts of values: a line of a cache. */
 const step = 64;
 
-/** The bytes that a value takes. */
-const rounded = (bytes: number): number => Math.max(Math.ceil(bytes / step), 1) * step;
+/** @internal */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A value: its range, and when it was taken and given up, in events of the arena. */
+interface Taken extends Range {
+  readonly from: number;
+  to: number;
+}
+
+/** The most values that are planned: this takes time by the square of their number. */
+const mostPlanned = 2000;
+
+const sizeOf = ({ start, end }: Range): number => end - start;
+
+/** The first free range of `size` bytes between ranges, which ascend. */
+function findRange(ranges: readonly Range[], size: number): Range {
+  let start = 0;
+  for (const range of ranges) {
+    if (range.start - start >= size) break;
+    start = Math.max(start, range.end);
+  }
+  return { start, end: start + size };
+}
+
+/** The index of the first range that starts behind a place. The ranges ascend. */
+function indexAfter(ranges: readonly Range[], place: number): number {
+  const index = ranges.findIndex(({ start }) => start > place);
+  return index < 0 ? ranges.length : index;
+}
 
 /** @internal Hands out ranges of bytes. The first free range that is large enough is taken. */
 export class Arena {
   /** Free ranges in ascending order. No two of them touch. */
-  readonly #free: { start: number; end: number }[] = [{ start: 0, end: Infinity }];
+  readonly #free: Range[] = [{ start: 0, end: Infinity }];
+  /** In the order in which they were taken. */
+  readonly #all: Taken[] = [];
+  /** By their starts. */
+  readonly #live = new Map<number, Taken>();
+  #events = 0;
   /** The end of the last range that was ever taken. */
   peak = 0;
 
+  /** @param planned ranges for values in the order in which they are taken, as plan() returns */
+  constructor(readonly planned: readonly Range[] = []) {}
+
   take(bytes: number): number {
-    const size = rounded(bytes);
-    const index = this.#free.findIndex(({ start, end }) => end - start >= size);
-    const range = this.#free[index] as { start: number; end: number };
-    const { start } = range;
-    range.start += size;
-    if (range.start === range.end) this.#free.splice(index, 1);
-    this.peak = Math.max(this.peak, start + size);
+    const size = Math.max(Math.ceil(bytes / step), 1) * step;
+    const free = this.#free;
+    // The plan is of a recording with the same values. If a value differs, its range may not do.
+    const planned = this.planned[this.#all.length];
+    const fits = (range: Range) =>
+      planned !== undefined &&
+      sizeOf(planned) === size &&
+      range.start <= planned.start &&
+      planned.end <= range.end;
+    let index = planned ? free.findIndex(fits) : -1;
+    if (index < 0) index = free.findIndex((range) => sizeOf(range) >= size);
+    const range = free[index] as Range;
+    const start = fits(range) ? (planned as Range).start : range.start;
+    const end = start + size;
+    const rest = [
+      { start: range.start, end: start },
+      { start: end, end: range.end },
+    ];
+    free.splice(index, 1, ...rest.filter((part) => sizeOf(part) > 0));
+    const value = { start, end, from: this.#events++, to: Infinity };
+    this.#all.push(value);
+    this.#live.set(start, value);
+    this.peak = Math.max(this.peak, end);
     return start;
   }
 
-  giveUp(start: number, bytes: number): void {
-    const end = start + rounded(bytes);
-    let index = this.#free.findIndex((range) => range.start > start);
-    if (index < 0) index = this.#free.length;
-    const [before, after] = [this.#free[index - 1], this.#free[index]];
-    const joinsBefore = before?.end === start;
-    const joinsAfter = after?.start === end;
-    if (joinsBefore && joinsAfter) {
-      before.end = after.end;
-      this.#free.splice(index, 1);
-    } else if (joinsBefore) before.end = end;
-    else if (joinsAfter) after.start = start;
-    else this.#free.splice(index, 0, { start, end });
+  giveUp(start: number): void {
+    const value = this.#live.get(start) as Taken;
+    this.#live.delete(start);
+    value.to = this.#events++;
+    const free = this.#free;
+    let first = indexAfter(free, start);
+    let last = first;
+    let { end } = value;
+    if (free[last]?.start === end) end = (free[last++] as Range).end;
+    if (free[first - 1]?.end === start) start = (free[--first] as Range).start;
+    free.splice(first, last - first, { start, end });
+  }
+
+  /**
+   * Ranges for the values so far, and their end, if they need less memory so. The largest values
+   * are placed first, and the others between them.
+   */
+  plan(): { planned: readonly Range[]; peak: number } {
+    if (this.#all.length > mostPlanned) return { planned: [], peak: this.peak };
+    const placed: (Taken & { readonly value: Taken })[] = [];
+    for (const value of [...this.#all].sort((a, b) => sizeOf(b) - sizeOf(a))) {
+      const { from, to } = value;
+      const others = placed.filter((other) => other.from < to && from < other.to);
+      const range = findRange(others, sizeOf(value));
+      placed.splice(indexAfter(placed, range.start), 0, { value, from, to, ...range });
+    }
+    const peak = Math.max(...placed.map(({ end }) => end));
+    if (peak >= this.peak) return { planned: [], peak: this.peak };
+    const ranges = new Map(placed.map((each) => [each.value, each]));
+    return { planned: this.#all.map((value) => ranges.get(value) as Range), peak };
   }
 }

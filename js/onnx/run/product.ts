@@ -82,7 +82,7 @@ export class PlannedProduct {
       call.fuses.bias === 'any' &&
       bias?.root.isOwn &&
       bias.root.uses === 1 &&
-      bias.root.chunk &&
+      (bias.root.chunk ?? bias.root.isOpen) &&
       !this.#perm &&
       ends.includes(this.#bias) &&
       bias.dtype === this.#plain.dtype &&

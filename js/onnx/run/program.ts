@@ -10,6 +10,7 @@ import type { HeapTensor } from '../../instance/heap.js';
 import { endRecording } from '../operators/record.js';
 import type { Stored } from '../operators/storage.js';
 import { storedAs } from '../read/value.js';
+import type { Range } from './arena.js';
 import { errorIn } from './errors.js';
 import type { ModelProduct } from './model.js';
 import {
@@ -110,8 +111,10 @@ export class Programs {
 
   /** Records a run. @param products what `explain` returns */
   #record(feeds: readonly Stored[], unfused: Set<Step>, products?: ModelProduct[]): Program {
+    let planned: readonly Range[] = [];
     for (let hasGrown = false; ;) {
-      const recording = new Recording(this.#place, this.#arena, unfused, products);
+      const recording = new Recording(this.#place, this.#arena, unfused, products, planned);
+      planned = [];
       if (products) products.length = 0;
       try {
         return recording.run(feeds);
@@ -119,6 +122,8 @@ export class Programs {
         this.#drop(recording);
         if (error instanceof Unfused) unfused.add(error.step);
         else if (error instanceof TooSmall) {
+          ({ planned } = recording);
+          if (recording.needed <= (this.#arena?.size ?? 0)) continue;
           this.#growFor(recording);
           hasGrown = true;
         } else {

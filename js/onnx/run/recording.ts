@@ -29,7 +29,7 @@ import {
   Stored,
 } from '../operators/storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
-import { Arena } from './arena.js';
+import { Arena, type Range } from './arena.js';
 import { errorIn } from './errors.js';
 import type { ModelProduct } from './model.js';
 import { PlannedProduct } from './product.js';
@@ -215,7 +215,9 @@ export class Recording implements Recorder {
   isWhole = false;
   /** The steps so far. Their numbers are in the words of programs. */
   readonly steps: Step[] = [];
-  readonly #arena = new Arena();
+  /** Where values of the next recording should be, if the memory is too small. */
+  planned: readonly Range[] = [];
+  readonly #arena: Arena;
   readonly #words: Words;
   /** The steps in the words. */
   #count = 0;
@@ -224,13 +226,16 @@ export class Recording implements Recorder {
   /**
    * @param unfused fused steps that must not run
    * @param products what `explain` returns: each product is then computed on its own
+   * @param planned where the values should be
    */
   constructor(
     readonly place: Place,
     readonly memory: HeapTensor<Uint8Array> | undefined,
     readonly unfused: ReadonlySet<Step>,
     readonly products: ModelProduct[] | undefined,
+    planned: readonly Range[],
   ) {
+    this.#arena = new Arena(planned);
     this.#words = place.words;
     this.#words.length = 0; // a recording may have failed
   }
@@ -341,7 +346,7 @@ export class Recording implements Recorder {
 
   #release({ root }: Stored): void {
     if (--root.uses !== 0 || root.bytes === 0) return;
-    this.#arena.giveUp(root.start, root.bytes);
+    this.#arena.giveUp(root.start);
     root.bytes = 0;
   }
 
@@ -359,14 +364,14 @@ export class Recording implements Recorder {
     const bias = planned.takenBias(step.ends);
     let value = bias ? new Stored(dtype, shape, bias.size, bias.root) : this.#make(dtype, shape);
     this.#call(step, planned, value);
-    const temporary: Stored[] = [];
-    for (const { link, inputs } of product.links.slice(planned.fused)) {
-      const taken = inputs.map((number) => (number === theResult ? value : values[number]));
-      temporary.push(keep(value));
-      [value] = this.#operate(link.checked, taken, () => false) as [Stored];
-    }
     keep(value);
-    for (const each of temporary) this.#release(each);
+    for (const { link, inputs } of product.links.slice(planned.fused)) {
+      const before = value;
+      const taken = inputs.map((number) => (number === theResult ? before : values[number]));
+      [value] = this.#operate(link.checked, taken, (one) => one === before) as [Stored];
+      keep(value);
+      this.#release(before);
+    }
     --value.root.uses;
     return value;
   }
@@ -533,7 +538,11 @@ export class Recording implements Recorder {
   /** Makes the program of the steps so far, and runs it. */
   #flush(): void {
     if (this.#isTooSmall) {
-      this.needed = this.#arena.peak;
+      const { peak, planned } = this.#arena;
+      this.needed = peak;
+      // A plan that did not suffice is not made again.
+      if (this.isWhole && planned.length === 0)
+        ({ peak: this.needed, planned: this.planned } = this.#arena.plan());
       throw new TooSmall();
     }
     const part: Part = { program: 0, count: this.#count, steps: this.steps, host: undefined };
