@@ -1,9 +1,18 @@
 /** Types of onnx-graphs.mjs, for the tests in TypeScript. */
-interface Node {
-  op: string;
+import type { DataArray } from 'wgemm';
+import type { ModelSpec, NodeSpec } from '../peers/onnx-model.mjs';
+
+interface Node extends NodeSpec {
   domain: string;
   outputs: string[];
 }
+type Model = ModelSpec & { nodes: Node[] };
+type Feeds = Record<string, { data: DataArray; shape: readonly number[] }>;
 
 /** The graph of a seed, and one of the same nodes to compare with. */
-export function graphOf(seed: number): { model: { nodes: Node[] }; reference: { nodes: Node[] } };
+export function graphOf(seed: number): {
+  model: Model;
+  feeds: Feeds;
+  reference: Model;
+  referenceFeeds: Feeds;
+};
