@@ -1,9 +1,14 @@
-/** With `determinism: 'strict'`, a whole model has the same bits in every engine and build. */
+/**
+ * With `determinism: 'strict'`, a whole model has the same bits in every engine and build, and a row
+ * has the same bits alone and in a batch.
+ */
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
-import { loadModel } from 'wgemm/onnx';
+import { loadModel, type Model } from 'wgemm/onnx';
 import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
+import { encoderBlock, int8Mlp, mlp } from '../../peers/onnx-graphs.mjs';
 import { hashOf, hasThreads, threadCounts } from '../support/fixed-problems.js';
+import { Random } from '../support/random.js';
 
 /** The first half of the hash of the outputs for texts of 31 tokens, and then for two texts of 7. */
 const hashes = {
@@ -36,3 +41,45 @@ it.each(cases)(
     }
   },
 );
+
+type Feeds = Parameters<Model['run']>[0];
+
+const dataOf = (values: Feeds) => Object.values(values).map(({ data }) => data);
+
+/** Some rows of the first axis of each feed, or of each result. */
+function rowsOf(values: Feeds, first: number, count: number): Feeds {
+  const parts = Object.entries(values).map(([name, { data, shape }]) => {
+    const [, ...rest] = shape as number[];
+    const size = rest.reduce((product, size) => product * size, 1);
+    const part = (data as Float32Array).slice(first * size, (first + count) * size);
+    return [name, { data: part, shape: [count, ...rest] }] as const;
+  });
+  return Object.fromEntries(parts);
+}
+
+const rows = 8;
+const random = new Random(3);
+const batchOf = (...shape: number[]) => ({
+  x: {
+    data: random.fill(new Float32Array(rows * shape.reduce((product, size) => product * size, 1))),
+    shape: [rows, ...shape],
+  },
+});
+const batches: [string, Uint8Array, Feeds][] = [
+  ['a dense network', mlp({ sizes: [1000, 3, 10] }), batchOf(1000)],
+  ['an encoder', encoderBlock({ heads: 4, size: 64, hidden: 200 }), batchOf(9, 64)],
+  ['a network of QGemm', int8Mlp(), batchOf(40)],
+];
+
+it.each(batches)('%s has the same bits for a row alone and in a batch', async (_, bytes, feeds) => {
+  for (const simd of ['simd128', 'auto'] as const) {
+    const wg = await createGemm({ models: true, determinism: 'strict', simd });
+    const model = await loadModel(bytes, { wg });
+    const all = await model.run(feeds);
+    for (let i = 0; i < rows; ++i) {
+      const alone = await model.run(rowsOf(feeds, i, 1));
+      expect(dataOf(alone), `row ${i}`).toEqual(dataOf(rowsOf(all, i, 1)));
+    }
+    wg.dispose();
+  }
+});
