@@ -332,18 +332,9 @@ void gather_row(const Step& step, const Row& row) {
 Status run_gather(Context& context, const Step& step) {
   const Tensor& indices = step.tensors[1];
   const auto size = static_cast<int64_t>(step.attributes[kSize]);
-  int64_t count = 1;
-  for (size_t axis = 0; axis < step.rank; ++axis)
-    if (indices.strides[axis] != 0) count *= step.dims[axis];
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t at = 0, left = i;
-    for (size_t axis = step.rank; axis-- > 0;) {
-      if (indices.strides[axis] == 0) continue;
-      at += left % step.dims[axis] * indices.strides[axis];
-      left /= step.dims[axis];
-    }
-    const int64_t index =
-        index_at(indices, indices.data + at * static_cast<int64_t>(dtype_bytes(indices.type)));
+  int64_t place[kMaxRank];
+  for (int64_t i = 0, count = element_count(step, 1); i < count; ++i) {
+    const int64_t index = index_at(indices, element_at(step, 1, i, place));
     if (index < -size || index >= size)
       return error(Code::kArgument, "run", "indices",
                    {"% is %; it must be from % to %", "indices", index, -size, size - 1});

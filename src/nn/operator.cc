@@ -137,4 +137,23 @@ void run_rows(Context& context, const Step& step, RowFunction second) {
                {phases, second == nullptr ? size_t{1} : 2}, &pieces);
 }
 
+int64_t element_count(const Step& step, size_t tensor) {
+  int64_t count = 1;
+  for (size_t axis = 0; axis < step.rank; ++axis)
+    if (step.tensors[tensor].strides[axis] != 0) count *= step.dims[axis];
+  return count;
+}
+
+std::byte* element_at(const Step& step, size_t tensor, int64_t number, int64_t* place) {
+  const Tensor& t = step.tensors[tensor];
+  int64_t at = 0;
+  for (size_t axis = step.rank; axis-- > 0;) {
+    const int64_t size = t.strides[axis] == 0 ? 1 : step.dims[axis];
+    place[axis] = number % size;
+    number /= size;
+    at += place[axis] * t.strides[axis];
+  }
+  return t.data + at * static_cast<int64_t>(dtype_bytes(t.type));
+}
+
 }  // namespace wgemm::nn

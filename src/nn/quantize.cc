@@ -179,26 +179,18 @@ void dynamic_quantize_row(const Step& step, const Row& row) {
 
 // Names the first element that is not finite.
 [[gnu::cold]] Status not_finite(const Step& step) {
-  const auto* const x = reinterpret_cast<const float*>(step.tensors[0].data);
-  const int64_t* const strides = step.tensors[0].strides;
-  int64_t index[kMaxRank] = {}, at = 0;
-  for (;;) {
-    const float value = x[at];
+  int64_t place[kMaxRank];
+  for (int64_t i = 0; i < element_count(step, 0); ++i) {
+    const float value = *reinterpret_cast<const float*>(element_at(step, 0, i, place));
     if (!std::isfinite(value))
       return error(Code::kArgument, "quantize", "x",
                    {"x has % at %; each element must be finite",
                     std::isnan(value) ? "NaN"
                     : value > 0       ? "Infinity"
                                       : "-Infinity",
-                    std::span<const int64_t>(index, step.rank)});
-    for (size_t axis = step.rank; axis-- > 0;) {
-      at += strides[axis];
-      if (++index[axis] < step.dims[axis]) break;
-      if (axis == 0) return {};  // another thread has replaced it
-      at -= strides[axis] * step.dims[axis];
-      index[axis] = 0;
-    }
+                    std::span<const int64_t>(place, step.rank)});
   }
+  return {};  // another thread has replaced it
 }
 
 constexpr Operator kDynamicRows = {"", 1, 1, 0, false, 4, nullptr};
