@@ -18,12 +18,12 @@ const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [9_000, 2_400],
   'README.md': [12_000, 4_000],
-  'package.json': [4_950, 1_300],
+  'package.json': [5_000, 1_300],
   'dist/cli.js': [7_400, 3_100],
-  'dist/index.js': [91_900, 29_000],
+  'dist/index.js': [92_300, 29_100],
   'dist/inline.js': [386_500, 129_200],
   'dist/linear.js': [10_200, 4_450],
-  'dist/onnx.js': [75_600, 25_350],
+  'dist/onnx.js': [76_600, 25_450],
   'dist/tfjs.js': [8_900, 3_650],
   'dist/wgemm-relaxed-mt.wasm': [264_500, 81_250],
   'dist/wgemm-relaxed.wasm': [249_300, 75_500],
@@ -35,15 +35,16 @@ const budgets = {
   'dist/wgemm-simd128-mt-models.wasm': [273_200, 88_450],
   'dist/wgemm-mt.js': [21_600, 7_650],
   'dist/wgemm-thread.js': [22_000, 7_800],
-  'dist/wgemm-worker.js': [104_000, 30_700],
+  'dist/wgemm-models-worker.js': [181_000, 53_900],
+  'dist/wgemm-worker.js': [105_200, 31_000],
   'dist/worker-linear.js': [4_400, 1_850],
-  'dist/worker.js': [16_300, 5_750],
+  'dist/worker.js': [17_000, 5_900],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [161_000, 27_700];
-const mapsBudget = [2_280_000, 334_500];
+const declarationsBudget = [162_500, 28_050];
+const mapsBudget = [3_180_000, 380_000];
 /** The most bytes that a page loads without threads, with brotli. */
-const pageBudget = 104_400;
+const pageBudget = 104_550;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
