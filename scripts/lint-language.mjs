@@ -17,8 +17,8 @@ const files = [
 ];
 const isText = /\.(cc|h|def|[cm]?js|m?ts|vue|css|cmake|txt|md|json|html|yml)$|^\.ci|^NOTICE$/;
 const isSkipped = /node_modules|package-lock\.json|^scripts\/banned-words\.mjs$/;
-/** Files that VitePress, TypeDoc and the bench write. */
-const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\//;
+/** Files that VitePress, TypeDoc, the bench and a test write. */
+const isWritten = /^docs\/(reference|bench|\.vitepress\/\.temp)\/|^tests\/native\/nn_hashes\.json$/;
 const columns = 100;
 /**
  * Tables of Markdown and texts of licences may be wide. Tests of errors keep each message whole,

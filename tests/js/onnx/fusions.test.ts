@@ -255,7 +255,7 @@ const quantized = [
   product([5, 3000], 12, { isLarge: true }),
 ];
 
-const statics = [
+const ofStaticScales = [
   between({}),
   between({ transB: 1, alpha: 0.5, hasBias: true, isPerColumn: true }),
   between({ dtype: 'int8', hasBias: true, ends: ['Relu', 'QuantizeLinear'] }),
@@ -268,7 +268,7 @@ const statics = [
 
 const gelu = gelus('Erf', 'com.microsoft.Gelu', erfs);
 const tanh = gelus('Tanh', 'com.microsoft.FastGelu', tanhs);
-const forms: Form[] = [...gelu, ...tanh, ...normalizations, ...quantized, ...statics];
+const forms: Form[] = [...gelu, ...tanh, ...normalizations, ...quantized, ...ofStaticScales];
 
 describe('is fused', () => {
   it.each(forms.map((form) => [form.name, form] as const))('%s', async (_, form) => {
