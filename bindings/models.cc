@@ -1,4 +1,4 @@
-// The functions of modules for models: programs, as js/onnx/run/program.ts writes them.
+// The functions of modules for models: programs, as js/onnx/run/recording.ts writes them.
 #include <emscripten/bind.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /**
- * Replaces builds.ts in `wgemm-worker.js`, which contains both glues: bundlers make a worker from
- * one file by default.
+ * Replaces builds.ts in the scripts of workers, which contain both glues: bundlers make a worker
+ * from one file by default.
  */
 import factory from './wgemm-glue-mt.mjs';
 

@@ -1,8 +1,8 @@
 /**
  * The files of the builds. Bundlers and file tracers find the files by the expressions below, so
  * the form of the expressions matters. Tracers see a URL in an object, but not a URL that a
- * function returns. builds-worker.ts replaces this file in `wgemm-worker.js`, and builds-inline.ts
- * in `wgemm/inline`.
+ * function returns. builds-worker.ts replaces this file in the scripts of workers, and
+ * builds-inline.ts in `wgemm/inline`.
  */
 import type { Factory } from './glue.js';
 

@@ -1,15 +1,16 @@
 /**
  * The script of the worker of `wgemm/worker`, `wgemm-worker.js`: takes calls, makes them one
  * after the other, and answers. The page has read and checked the arguments.
+ * `wgemm-models-worker.js` contains it, too.
  */
 import type { Held } from '../api/worker-handles.js';
 import { classOf } from '../base/arrays.js';
+import { ArgumentError, OutOfMemoryError } from '../base/errors.js';
 import { nodeWorkers } from '../base/port.js';
 import type { DataArray, Tensor } from '../base/tensor.js';
 import type { Arguments, OperationName } from '../call/call.js';
 import type { Operand } from '../call/operand.js';
 import { makeCall, runCall } from '../call/run.js';
-import { ArgumentError, OutOfMemoryError } from '../base/errors.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights } from '../instance/heap.js';
 import { type Info, startCore } from '../instance/start-core.js';
