@@ -1,7 +1,6 @@
 // Every operator has the same bits natively and in every build for WebAssembly. nn_hashes.json has
 // a row for each operator and each of its types, and tests/js/support/nn-hashes.ts reads it, too.
-// A row says what to compute, and ends with the hash of all tensors
-// afterwards:
+// A row says what to compute, and ends with the hash of all tensors afterwards:
 //
 //   name [sizes] and per tensor type:count:fill[strides], then attributes and the hash
 //
