@@ -67,7 +67,8 @@ export class Programs {
     for (;;) {
       const { done, value } = slices.next();
       if (done) return value;
-      await pause();
+      const waiting = pause();
+      if (waiting) await waiting;
     }
   }
 

@@ -101,9 +101,14 @@ export class Session implements Runner {
 
   /** The outputs of a run, in arrays of their own. */
   #results(values: readonly Stored[]): Value[] {
+    const isStrict = this.#memory.wg.info.determinism === 'strict';
     return this.outputs.map(({ name, dtype: declared }, i) => {
       const value = values[i] as Stored;
-      if (value.dtype === declared || declared === 'none') return copyOf(value);
+      if (value.dtype === declared || declared === 'none') {
+        const result = copyOf(value);
+        if (isStrict) canonizeNaN(result);
+        return result;
+      }
       const found = `run: output ${describe(name)} has dtype ${value.dtype}`;
       throw new DTypeError('run', name, `${found}; the model declares ${declared}`);
     });
@@ -301,6 +306,20 @@ class Loading {
     const isLater = new Uint8Array(this.#numbers.size);
     for (const number of outputs) isLater[number] = 1;
     return withEnds(this.#steps, isLater);
+  }
+}
+
+/** Writes the canonical NaN in place of each NaN: its bits depend on the processor. */
+function canonizeNaN({ dtype, data }: Value): void {
+  const codes = { float16: [0x7c00, 0x7e00], bfloat16: [0x7f80, 0x7fc0] }[dtype as string];
+  if (codes) {
+    const [infinity, canonical] = codes as [number, number];
+    const elements = new Uint16Array(data.buffer as ArrayBuffer);
+    for (let i = 0; i < elements.length; ++i)
+      if (((elements[i] as number) & 0x7fff) > infinity) elements[i] = canonical;
+  } else if (dtype.startsWith('float')) {
+    const elements = data as Float32Array;
+    for (let i = 0; i < elements.length; ++i) if (Number.isNaN(elements[i])) elements[i] = NaN;
   }
 }
 

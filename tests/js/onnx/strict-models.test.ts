@@ -7,6 +7,8 @@ import { createGemm } from 'wgemm';
 import { loadModel, type Model } from 'wgemm/onnx';
 import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
 import { encoderBlock, int8Mlp, mlp } from '../../peers/onnx-graphs.mjs';
+import { encodeGraph } from '../../peers/onnx-model.mjs';
+import { arrayClasses } from '../support/dtypes.js';
 import { hashOf, hasThreads, threadCounts } from '../support/fixed-problems.js';
 import { Random } from '../support/random.js';
 
@@ -82,4 +84,35 @@ it.each(batches)('%s has the same bits for a row alone and in a batch', async (_
     }
     wg.dispose();
   }
+});
+
+it('NaN of a result is the canonical one in each type', async () => {
+  const wg = await createGemm({ models: true, determinism: 'strict' });
+  const canonical = {
+    float32: [0x7fc0_0000],
+    float64: [0, 0x7ff8_0000],
+    float16: [0x7e00],
+    bfloat16: [0x7fc0],
+  };
+  for (const [dtype, codes] of Object.entries(canonical)) {
+    const shape = [3];
+    const info = (name: string) => ({ name, dtype, shape });
+    const bytes = encodeGraph({
+      nodes: [
+        { op: 'Div', inputs: ['x', 'x'], outputs: ['q'] }, // of zeros
+        { op: 'Neg', inputs: ['q'], outputs: ['y'] },
+      ],
+      inputs: [info('x')],
+      outputs: [info('q'), info('y')],
+    });
+    const model = await loadModel(bytes, { wg });
+    const x = { data: new arrayClasses[dtype as 'float32'](3), shape, dtype: dtype as 'float32' };
+    for (const { data } of Object.values(await model.run({ x }))) {
+      const Codes = dtype.endsWith('16') ? Uint16Array : Uint32Array;
+      const found = Array.from(new Codes((data as Float32Array).buffer as ArrayBuffer));
+      expect(found, dtype).toEqual([...codes, ...codes, ...codes]);
+    }
+    model.dispose();
+  }
+  wg.dispose();
 });
