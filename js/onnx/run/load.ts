@@ -16,9 +16,9 @@ import { loadInWorker } from './worker-session.js';
 import { type Progress, Session } from './session.js';
 
 /**
- * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` is one of
- * `wgemm` or of `wgemm/worker`, created with `models: true`: `wgemm/inline` is a copy of its own.
- * Dispose of it after the model.
+ * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` comes
+ * from `wgemm` or `wgemm/worker`, and was created with `models: true`. An instance of
+ * `wgemm/inline`, which is a separate copy, is refused. Dispose of the instance after the model.
  *
  * @category Models
  */
@@ -31,10 +31,10 @@ export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
      */
     outputs?: readonly string[] | undefined;
     /**
-     * Is called while the constants of the model are packed or copied, and at the end. With this
-     * option, loading in this thread lets other tasks run some 60 times per second. What it throws
-     * ends the loading. Default: none.
-     * @param done from 0 to 1: how much of their bytes is loaded
+     * `loadModel` calls this while it packs or copies the constants of the model, and at the end.
+     * With this option, loading in this thread lets other tasks run about 60 times per second. If
+     * the function throws, loading ends with this error. Default: none.
+     * @param done the fraction of the bytes of the constants that is loaded, from 0 to 1
      */
     progress?: ((done: number) => void) | undefined;
   };
@@ -42,8 +42,8 @@ export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
 const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
 
 /**
- * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes what is
- * constant, and packs constant weights. Afterwards nothing of the bytes or of the OnnxModel is
+ * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes
+ * constant nodes, and packs constant weights. Afterwards, neither the bytes nor the OnnxModel is
  * needed.
  *
  * @example
@@ -81,9 +81,9 @@ export async function loadModel(
     if (name !== undefined)
       throw new ArgumentError(op, name, `${op}: pass either wg or ${name}, not both`);
   }
-  // It starts while the model is read.
+  // The instance starts while the model is read.
   const starting = Promise.resolve(given ?? createGemm({ ...settings, models: true }));
-  starting.catch(() => undefined); // it may fail before it is awaited
+  starting.catch(() => undefined); // the start may fail before it is awaited
   try {
     const model = bytes ? await readOnnx(bytes, { externalData }) : (source as OnnxModel);
     const link = given && linkOf(given);
@@ -110,8 +110,8 @@ function readSource(source: unknown): Uint8Array | undefined {
   const op = 'loadModel';
   if (!isReadable(source) || !has(source, 'graph')) return givenBytes(op, 'source', source);
   if (models.has(source)) return undefined;
-  const found = 'source is not itself a model from readOnnx()';
-  const advice = 'pass the model that readOnnx() returned, or bytes';
+  const found = 'source is not a model that readOnnx() returned';
+  const advice = 'pass that model, not a copy, or bytes';
   throw new ArgumentError(op, 'source', `${op}: ${found}; ${advice}`);
 }
 

@@ -1129,7 +1129,7 @@ describe('a model is refused', () => {
         code: 'ARGUMENT',
         op: 'loadModel',
         argument: 'source',
-        says: ['not itself a model from readOnnx()', 'pass the model'],
+        says: ['not a model that readOnnx() returned', 'pass that model, not a copy'],
       });
     expectError(await rejected(loadModel(read, { wg, externalData: 7 as never })), {
       code: 'ARGUMENT',
