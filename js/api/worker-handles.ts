@@ -43,7 +43,7 @@ export interface InstanceLink extends HandleLink {
   ): Promise<unknown>;
 }
 
-/** @internal What a handle needs of the link to its worker. */
+/** @internal The functions of the link to its worker that a handle needs. */
 export interface HandleLink {
   readonly ended: boolean;
   /** Posts an order that has no answer. */

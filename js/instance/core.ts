@@ -212,8 +212,9 @@ export class Core {
   }
 
   /**
-   * Calls `body`, in which `take` gets the operation and the block of a product instead.
-   * @param result the address of the result, which is in the block
+   * Calls `body` without computing its product. Instead, `take` receives the operation of the
+   * product and the end of its block of arguments.
+   * @param result the address of the result. The block of the product contains this address
    */
   withoutComputing(
     result: number,

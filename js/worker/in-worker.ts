@@ -73,7 +73,7 @@ const queue: Order[] = [];
 
 /** @internal A model in the worker. */
 export interface WorkerModel {
-  /** What the page must know of it. */
+  /** The description of the model for the page. */
   readonly described: object;
   /** @param pause lets the worker take messages. It rejects if the page has cancelled the run */
   run(operands: readonly (Operand | null)[], pause: Pause): Promise<Sent>;
@@ -81,7 +81,7 @@ export interface WorkerModel {
   dispose(): void;
 }
 
-/** @internal Undefined: it is not time for a pause. */
+/** @internal Returns undefined if it is not time for a pause. */
 export type Pause = () => Promise<void> | undefined;
 
 /** @internal A result with the buffers that move to the page. */
@@ -92,7 +92,7 @@ export class Sent {
   ) {}
 }
 
-/** @internal What the script for models adds: js/onnx/run/in-worker.ts. */
+/** @internal The script for models sets `load`: js/onnx/run/in-worker.ts. */
 export const models: {
   load?: (
     core: Core,
@@ -270,7 +270,7 @@ async function loadModel(order: ModelOrder): Promise<WorkerModel> {
   });
 }
 
-/** Milliseconds of a call that takes long, after which the worker takes messages. */
+/** In a long call, the worker takes messages after this many milliseconds. */
 const turn = 8;
 
 /** The pauses of a call. */

@@ -67,7 +67,7 @@ export interface Request<M extends Method> {
   readonly operands: readonly (Operand | null)[];
   /** Makes what the caller gets. `data` is the array of the outcome. */
   readonly result: (outcome: Outcome, data: DataArray | undefined, transfer: boolean) => unknown;
-  /** Is told how much is done: from 0 to 1. */
+  /** Receives how much of the call is done, from 0 to 1. */
   readonly progress?: ((done: number) => void) | undefined;
 }
 
@@ -299,7 +299,7 @@ export class Link implements Reader, InstanceLink {
     }
   }
 
-  /** Tells the caller how much of a call is done. If its function throws, the call ends. */
+  /** Reports to the caller how much of a call is done. If its function throws, the call ends. */
   #tell(id: number, done: number): void {
     const pending = this.#pending.get(id);
     try {

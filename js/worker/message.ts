@@ -42,9 +42,9 @@ export interface Values extends Record<OperationName, { readonly attributes: Flo
   serialize: undefined;
 }
 
-/** @internal What the page sends of a model. js/onnx/run/in-worker.ts takes it. */
+/** @internal The page's request to load a model. js/onnx/run/in-worker.ts reads it. */
 export interface ModelOrder {
-  /** What `readOnnx` returned. */
+  /** The model that `readOnnx` returned. */
   readonly model: object;
   readonly outputs: readonly string[] | undefined;
   /** Whether the page wants to know the progress. */

@@ -20,7 +20,7 @@ import { type CheckedNode, compile } from './graph.js';
 export type Pattern =
   string | number | bigint | readonly Pattern[] | { readonly either: readonly Pattern[] };
 
-/** @internal What a pattern found. */
+/** @internal The nodes and constants that match a pattern. */
 export interface Found {
   readonly nodes: readonly OnnxNode[];
   /** The name of the value that a variable stands for. */
@@ -59,7 +59,7 @@ export function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNo
 
 const outputOf = ({ node }: CheckedNode): string => node.outputs[0] ?? '';
 
-/** Whether other nodes may take the result of a node that is fused, too. The node then stays. */
+/** Whether other nodes may also take the result of a fused node. The node then stays. */
 const isShared = ({ node }: CheckedNode): boolean => node.op === 'DequantizeLinear';
 
 /**

@@ -1,6 +1,7 @@
 /**
  * The fusions of static quantization: a product between DequantizeLinear and QuantizeLinear becomes
- * a product of integers. Its results have the bits of ONNX Runtime Web's, which fuses the same.
+ * a product of integers. Its results have the same bits as in ONNX Runtime Web, which fuses the
+ * same nodes.
  */
 import type { OnnxNode } from '../read/model.js';
 import type { Value } from '../read/value.js';
@@ -29,7 +30,7 @@ const nodeOf = ({ nodes }: Found, op: string) => nodes.find((node) => node.op ==
 
 /**
  * The scales of an operand: one, or one per element along an axis that is counted from the end.
- * None if a product does not take them, or zero points do not fit them.
+ * Empty if a product does not take the scales, or if there are not as many zero points.
  */
 function scalesOf({ nodes, constant, name }: Found, operand: string, axis = -1): number[] {
   const [scale, zero = scale] = [constant(`${operand}_SCALE`), constant(`${operand}_ZERO`)];
@@ -98,7 +99,7 @@ const whole = (pattern: Pattern, becomes: Fusion['becomes']): Fusion => ({
   attributes,
 });
 
-/** @internal They need the nodes DequantizeLinear of constants. */
+/** @internal These fusions need the DequantizeLinear nodes of constants. */
 export const quantizedProducts: readonly Fusion[] = [
   whole(gemm, qgemm),
   whole(matmul, ['QLinearMatMul', ...operands]),

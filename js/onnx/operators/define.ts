@@ -38,15 +38,16 @@ export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'link
   /** Its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at opset 1. */
   readonly name: string;
   /**
-   * Each input as `name:kind`. The kind is one of `kinds`, the name of a type, or `same` or `first`
-   * for the type of the input before it or of the first one. `kind?` may be absent. `@13` is for
-   * those that the operator has from opset 13 on. A last input `kind*` stands for one or more of
-   * the same type. After these, `> 3` stands for up to 3 outputs; default: 1.
+   * Each input as `name:kind`. The kind is one of `kinds`, the name of a type, `same` or `first`.
+   * `same` is the type of the input before it, and `first` the type of the first input. `kind?` may
+   * be absent. `@13` marks an input that the operator has from opset 13 on. A last input `kind*`
+   * stands for one or more of the same type. After the inputs, `> 3` stands for up to 3 outputs;
+   * default: 1.
    */
   readonly inputs: string;
   /**
-   * How many of the first inputs the first result may overwrite: the operator must not read an
-   * index of them any more after it has written the result there. Default: 0.
+   * How many of the first inputs the first result may overwrite. After the operator has written an
+   * index of the result, it must not read this index of these inputs. Default: 0.
    */
   readonly overwrites?: number;
   /** Reads the attributes. Inputs that may be absent are undefined. */

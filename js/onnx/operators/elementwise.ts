@@ -55,7 +55,7 @@ function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
   };
 }
 
-/** Calls a function for inputs that are broadcast. The name is the name of its step. */
+/** Broadcasts the inputs, and calls a function for each element. `name`: the name of the step. */
 function broadcasted(
   make: Make,
   dtype: OnnxDType,
@@ -79,7 +79,7 @@ function broadcasted(
 
 const sum: Scalar = (a, b) => a + b;
 const product: Scalar = (a, b) => a * b;
-/** The array that takes integers truncates and wraps. */
+/** The array that stores the integers truncates and wraps them. */
 const wrapped = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
 
 /** @param f computes floating point, and integers without `ofIntegers` */
@@ -102,17 +102,20 @@ const factor =
   (inverse: (x: number, at: number) => number): Row['link'] =>
   (_, at, numberOf) => ({ kind: 'alpha', alpha: inverse(numberOf(1 - at) ?? NaN, at) });
 
-/** 1 / x, if the quotient by x and the product by this are the same in all cases. Otherwise NaN. */
+/** 1 / x, if multiplication by 1 / x and division by x always give the same bits. Otherwise NaN. */
 function inverse(x: number, at: number): number {
   const exponent = Math.log2(Math.abs(x));
   return at === 0 && Number.isInteger(exponent) && Math.abs(exponent) < 100 ? 1 / x : NaN;
 }
 
-/** As in IEEE 754: 1 for 1 to any power, and for -1 to an infinite one. */
+/** As in IEEE 754, 1 to any power is 1, and -1 to an infinite power is 1. */
 const power: Scalar = (a, b) =>
   a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b);
 
-/** As in ONNX Runtime, integers to the power of one 2 or 3 wrap, and others are float64. */
+/**
+ * As in ONNX Runtime, powers of integers wrap if the exponent is a single 2 or 3. Other powers of
+ * integers are computed in float64.
+ */
 const pow: Compute = (inputs, make) => {
   const [x, exponent] = inputs as [Value, Value];
   const { dtype } = x;

@@ -87,7 +87,7 @@ function layerNormalization(attributes: Attributes, _: number, node: OnnxNode): 
   };
 }
 
-/** The mean of nothing is NaN, as in NumPy. ONNX does not define it. (In ONNX Runtime, 0.) */
+/** The mean of no elements is NaN, as in NumPy. ONNX does not define it. ONNX Runtime has 0. */
 function reduceMean(attributes: Attributes, opset: number): Compute {
   const fixed = opset < 18 ? attributes.ints('axes', undefined) : undefined;
   const keeps = attributes.flag('keepdims', true);

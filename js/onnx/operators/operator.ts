@@ -20,13 +20,13 @@ export interface Operator {
   readonly folds: boolean;
   /** Whether its two inputs may have either order. */
   readonly commutes: boolean;
-  /** How it joins the call of a product. Without it, it does not. */
+  /** How the node joins the call of a product. Without this, the node does not join. */
   readonly link?: LinkOf | undefined;
   /** Reads and checks a node, once. Throws if something is not supported. */
   compile(attributes: Attributes, opset: number, node: OnnxNode): Run;
 }
 
-/** @internal What the call of a product computes in place of a node that takes its result. */
+/** @internal The part of a product's call that computes a node after the product. */
 export type Link =
   | { readonly kind: 'alpha'; readonly alpha: number }
   | { readonly kind: 'bias' }

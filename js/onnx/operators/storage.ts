@@ -26,7 +26,7 @@ export class Root {
   ) {}
 }
 
-/** @internal What an operator throws that needs elements which only a run knows. */
+/** @internal Thrown by an operator that needs elements which only a run knows. */
 export class NeedsRun extends Error {}
 
 /** @internal A value of a run. */

@@ -9,13 +9,13 @@ export interface Range {
   readonly end: number;
 }
 
-/** A value: its range, and when it was taken and given up, in events of the arena. */
+/** A value: its range, and the events of the arena at which it was taken and given up. */
 interface Taken extends Range {
   readonly from: number;
   to: number;
 }
 
-/** The most values that are planned: this takes time by the square of their number. */
+/** The largest number of values that are planned. The time grows with its square. */
 const mostPlanned = 2000;
 
 const sizeOf = ({ start, end }: Range): number => end - start;
@@ -30,7 +30,7 @@ function findRange(ranges: readonly Range[], size: number): Range {
   return { start, end: start + size };
 }
 
-/** The index of the first range that starts behind a place. The ranges ascend. */
+/** The index of the first range that starts after a place. The ranges ascend. */
 function indexAfter(ranges: readonly Range[], place: number): number {
   const index = ranges.findIndex(({ start }) => start > place);
   return index < 0 ? ranges.length : index;
@@ -54,7 +54,7 @@ export class Arena {
   take(bytes: number): number {
     const size = Math.max(Math.ceil(bytes / step), 1) * step;
     const free = this.#free;
-    // The plan is of a recording with the same values. If a value differs, its range may not do.
+    // The plan is of a recording with the same values. If a value differs, its range may not fit.
     const planned = this.planned[this.#all.length];
     const fits = (range: Range) =>
       planned !== undefined &&
@@ -92,8 +92,8 @@ export class Arena {
   }
 
   /**
-   * Ranges for the values so far, and their end, if they need less memory so. The largest values
-   * are placed first, and the others between them.
+   * Plans ranges for the values so far. Places the largest values first, and the others between
+   * them. Returns the ranges and their end, if they then need less memory.
    */
   plan(): { planned: readonly Range[]; peak: number } {
     if (this.#all.length > mostPlanned) return { planned: [], peak: this.peak };

@@ -35,8 +35,8 @@ export interface ModelInput {
 type Sizes = Map<string, { size: number; by: string }>;
 
 /**
- * @internal The feeds of a run, in the order of the inputs; undefined for one that is absent. No
- * code of the caller runs after this.
+ * @internal The feeds of a run, in the order of the inputs; undefined for an absent feed. After
+ * this function, no code of the caller runs.
  */
 export function readFeeds(
   op: string,

@@ -1,4 +1,4 @@
-/** A model as its user sees it. */
+/** The public class of a model. */
 import type { Signal } from '../../api/worker-handles.js';
 import { disposable } from '../../base/dispose.js';
 import { ArgumentError } from '../../base/errors.js';
@@ -12,7 +12,7 @@ import { checkAlive } from './errors.js';
 import { type ModelInput, readFeeds, zeros } from './feeds.js';
 
 /**
- * A tensor that goes into a model, or comes out of it. It is contiguous and in row-major order.
+ * An input or output of a model. The tensor is contiguous and in row-major order.
  *
  * @typeParam A the class of its array
  * @category Models
@@ -22,7 +22,7 @@ export interface ModelTensor<A extends DataArray = DataArray> {
   readonly data: A;
   /** The size of each axis, in elements. */
   readonly shape: readonly number[];
-  /** The type of the elements. Default in what `run` takes: the type that the model declares. */
+  /** The type of the elements. Default for feeds of `run`: the type that the model declares. */
   readonly dtype?: OnnxDType | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface ModelResult extends ModelTensor {
 }
 
 /**
- * A product of a model, as {@link Model.explain} tells of it.
+ * A product of a model, as {@link Model.explain} reports it.
  *
  * @category Models
  */
@@ -70,9 +70,9 @@ export interface ModelProduct {
  */
 export interface RunOptions {
   /**
-   * When it aborts, the run is rejected with its reason. A run in a worker then ends after its
-   * current step; only the first run with a set of input shapes goes on to its end. With an
-   * instance in this thread, no signal can abort during a run. Default: none.
+   * When the signal aborts, the run is rejected with the reason of the signal. A run in a worker
+   * then ends after its current step. Only the first run with a set of input shapes completes. With
+   * an instance in this thread, no signal can abort during a run. Default: none.
    */
   signal?: Signal | undefined;
 }
@@ -86,14 +86,14 @@ export interface RunOptions {
 export interface Model {
   /** The inputs of a run, as the model declares them. */
   readonly inputs: readonly OnnxValueInfo[];
-  /** The outputs of a run, as the model declares them. Their shapes may be others in a run. */
+  /** The outputs of a run, as the model declares them. A run may give them other shapes. */
   readonly outputs: readonly OnnxValueInfo[];
-  /** Whether its own `dispose()`, or the end of its instance, has ended it. */
+  /** Whether the model or its instance is disposed. */
   readonly disposed: boolean;
   /**
-   * Runs the model. With an instance in this thread, the run is over when the call returns its
-   * promise. Otherwise runs wait for each other, and the call copies its inputs. The first run with
-   * a set of input shapes takes longer than later ones.
+   * Runs the model. With an instance in this thread, the run has ended when the call returns its
+   * promise. In a worker, runs wait for each other, and the call copies its inputs. The first run
+   * with a set of input shapes takes longer than later runs.
    *
    * @example
    * const x = { data: new Float32Array(784), shape: [1, 784] };
@@ -110,12 +110,12 @@ export interface Model {
     options?: RunOptions,
   ): Promise<Record<string, ModelResult>>;
   /**
-   * Runs the model on zeros, and tells of each product how it was computed.
+   * Runs the model on zeros, and reports how each product was computed.
    *
    * @param shapes the shape of each input, by name. Default: the shape that the model declares,
    * with 1 for each dynamic size
    * @returns a promise of the products, in the order of the run
-   * @throws by rejection: what `run` throws
+   * @throws by rejection: the errors of `run`
    */
   explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]>;
   /** Frees the memory, and the instance if the model created it. Does nothing the second time. */
@@ -124,7 +124,7 @@ export interface Model {
   [Symbol.dispose](): void;
 }
 
-/** @internal What runs a model: a session in this thread, or one in a worker. */
+/** @internal Runs a model: a session in this thread, or a session in a worker. */
 export interface Runner {
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly OnnxValueInfo[];

@@ -88,7 +88,7 @@ function folderOf(constants: Map<string, Value>) {
       const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
       const most = Math.min(left, Math.max(fewBytes, timesLarger * inputBytes));
       const make: Make = (dtype, shape) => {
-        // The run makes it, or tells that it cannot.
+        // The run makes the value, or throws the error.
         if (!(bytesOf({ dtype, shape }) <= most)) throw new RangeError();
         return { dtype, shape, data: arrayOf(storedAs(dtype), sizeOf(shape)) };
       };
@@ -102,7 +102,7 @@ function folderOf(constants: Map<string, Value>) {
         });
         return false;
       } catch {
-        return true; // the run tells what is wrong
+        return true; // the run throws the error
       }
     });
 }

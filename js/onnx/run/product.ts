@@ -1,4 +1,4 @@
-/** A product of a model: its operands, and the nodes that its call computes, too. */
+/** A product of a model: its operands, and the other nodes that its call computes. */
 import { contiguousStrides } from '../../base/layout.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { Explanation } from '../../ops/explain.js';
@@ -117,7 +117,7 @@ export class PlannedProduct {
     return call.arguments(operands, weights, extra);
   }
 
-  /** What `explain` of the model tells of the product. */
+  /** The product as `explain` of the model reports it. */
   describe({ node: own, originals, product }: Step, plan: Explanation, time: number): ModelProduct {
     const { call, weights, links } = product as ProductStep;
     const operands = [this.#shapes[call.a], weights ?? this.#shapes[call.b], this.#plain];
@@ -140,7 +140,7 @@ export class PlannedProduct {
 const sameShape = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((size, axis) => size === b[axis]);
 
-/** Whether the call of a product can compute a link, too, with the same elements. */
+/** Whether the call of a product can also compute a link, with the same elements. */
 function canFuse(
   link: ProductLink,
   { fuses }: ProductCall,

@@ -35,7 +35,7 @@ const mostPrograms = 8;
 /** @internal The programs of a model. */
 export class Programs {
   readonly #programs = new Map<string, Program>();
-  /** Of the model's own values. Programs own the copies of what their recording computed. */
+  /** Copies of the model's own values. Programs own the copies that their recordings made. */
   readonly #constants: Constants = new Map();
   readonly #place: Place;
   #arena: HeapTensor<Uint8Array> | undefined;
@@ -206,10 +206,10 @@ export class Programs {
   }
 }
 
-/** Computes part of a run per step. */
+/** A generator of a run: each iteration computes a slice of the run. */
 type Slices<T> = Generator<void, T, void>;
 
-/** The result of all slices. */
+/** Runs all slices, and returns the result. */
 function last<T>(slices: Slices<T>): T {
   for (;;) {
     const { done, value } = slices.next();

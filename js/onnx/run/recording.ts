@@ -1,10 +1,10 @@
 /**
  * Records a run as a program.
  *
- * Nodes run as ever, on values whose elements only a run knows: their data cannot be read.
+ * Nodes run as usual, on values whose elements only a run knows: their data cannot be read.
  * Operators record steps instead, and products their block of arguments. A node that must read such
  * elements, or for which src/nn/ has no operator, ends a part of the program: what was recorded so
- * far is computed, and the node runs here, in each run. What it makes may have another shape in
+ * far is computed, and the node runs here, in each run. Its results may have other shapes in
  * another run; then the run is recorded again.
  */
 import { bytesOf, viewOf } from '../../base/arrays.js';
@@ -108,7 +108,7 @@ export class Words {
   }
 }
 
-/** @internal What recordings of a model share. */
+/** @internal The state that recordings of a model share. */
 export interface Place {
   readonly core: Core;
   readonly wg: Gemm;
@@ -211,7 +211,7 @@ export class Recording implements Recorder {
   needed = 0;
   /** The step at which they need the most. */
   largest = 0;
-  /** Whether `needed` is of the whole run. */
+  /** Whether `needed` is the number of bytes for the whole run. */
   isWhole = false;
   /** The steps so far. Their numbers are in the words of programs. */
   readonly steps: Step[] = [];
@@ -307,7 +307,7 @@ export class Recording implements Recorder {
       const isOwn = error instanceof TooSmall || error instanceof Unfused;
       if (isOwn || step.originals.length === 0)
         throw step.product && !isOwn ? errorIn('run', step.node, error) : error;
-      // Parts that the step has ended stay: their steps write what nothing reads.
+      // Parts that the step has ended stay: no step reads what their steps write.
       this.#back(this.parts.length === before ? mark : { length: 0, count: 0 });
       return undefined;
     }
@@ -317,7 +317,7 @@ export class Recording implements Recorder {
     return { length: this.#words.length, count: this.#count };
   }
 
-  /** Forgets what was recorded since a mark. */
+  /** Forgets all steps that were recorded since a mark. */
   #back({ length, count }: { length: number; count: number }): void {
     this.#words.length = length;
     this.#count = count;
@@ -503,7 +503,7 @@ export class Recording implements Recorder {
     return stored;
   }
 
-  /** Gives up what an operator has made, except its results. */
+  /** Gives up the values that an operator has made, except its results. */
   #giveUp(made: readonly Draft[], results: readonly (Stored | undefined)[]): void {
     for (const { made: value } of made) {
       const root = value?.root;
@@ -513,7 +513,7 @@ export class Recording implements Recorder {
     }
   }
 
-  /** Runs a node here, after what was recorded. */
+  /** Runs a node here, after the recorded steps. */
   #host(checked: Runnable, inputs: readonly (Stored | undefined)[]): Stored[] {
     this.#flush();
     const results = operate(checked, inputs);

@@ -22,7 +22,7 @@ import {
   withEnds,
 } from './steps.js';
 
-/** @internal Tells how much of a model's constants is loaded: a number from 0 to 1. */
+/** @internal Receives the fraction of a model's constants that is loaded, from 0 to 1. */
 export type Progress = (done: number) => void | Promise<void>;
 
 interface SessionInput extends ModelInput {
@@ -78,7 +78,7 @@ export class Session implements Runner {
     return this.#results(this.#programs.run(this.#stored(feeds)));
   }
 
-  /** As `run`, but gives up its turn with `pause` between steps of programs. */
+  /** As `run`, but awaits `pause` between steps of programs. */
   async runWithPauses(
     feeds: readonly (Value | undefined)[],
     pause: () => Promise<void> | undefined,
@@ -157,7 +157,7 @@ class ModelMemory {
   }
 }
 
-/** What is known while a model is loaded. */
+/** The state of a model while it is loaded. */
 class Loading {
   /** The values at the start of a run, by number: the constants. */
   readonly start: (Stored | undefined)[] = [];
@@ -165,7 +165,7 @@ class Loading {
   readonly #memory: ModelMemory;
   readonly #progress: Progress;
   readonly #numbers = new Map<string, number>();
-  /** Packed weights, by what they are made of: nodes may share them. */
+  /** Packed weights, by their source: nodes may share them. */
   readonly #packed = new Map<string, ProductWeights>();
   /** The names that steps take. */
   readonly #taken = new Set<number>();
@@ -208,7 +208,7 @@ class Loading {
     await this.#progress(1);
   }
 
-  /** Tells the progress after a constant. */
+  /** Reports the progress after a constant. */
   async #tell({ data }: Value): Promise<void> {
     this.#bytes += data.byteLength;
     await this.#progress(Math.min(this.#bytes / this.#allBytes, 1));

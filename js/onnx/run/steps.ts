@@ -5,7 +5,7 @@ import type { Stored } from '../operators/storage.js';
 import type { OnnxNode } from '../read/model.js';
 import type { PlannedStep, ProductLink } from './plan.js';
 
-/** @internal The steps of a model, and the numbers of what goes in and out. */
+/** @internal The steps of a model, and the numbers of their inputs and outputs. */
 export interface Steps {
   readonly steps: readonly Step[];
   /** Values at the start of a run, by number. */

@@ -8,7 +8,7 @@ import { storedAs, type Value } from '../read/value.js';
 import type { ModelInput } from './feeds.js';
 import type { ModelProduct, Runner } from './model.js';
 
-/** What the worker tells of a model. */
+/** The answer of the worker about a model. */
 interface Described {
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly OnnxValueInfo[];
@@ -16,7 +16,7 @@ interface Described {
 
 /**
  * @internal Loads a model in a worker.
- * @param wg the instance, which the model keeps from the collector
+ * @param wg the instance. The model refers to it, so that it is not garbage-collected
  */
 export async function loadInWorker(
   wg: object,
