@@ -74,7 +74,7 @@ void copy_run(DType type, const Row& row, size_t from, size_t to) {
 
 void copy_row(const Step& step, const Row& row) { copy_run(step.tensors[0].type, row, 0, 1); }
 
-// Rows of a transposition that are written together, and elements of a row: a line of a cache.
+// How many rows a transposition writes together, and how many elements of each: a cache line.
 constexpr int64_t kStrip = 16;
 
 // Writes several rows of y, whose elements lie one after another. Attributes: how many rows, and

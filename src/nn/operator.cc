@@ -40,7 +40,7 @@ struct Pieces {
   void run(int64_t first, int64_t end, RowFunction compute) const {
     const size_t axes = step.rank - 1, count = step.tensors.size();
     Row row = {};
-    int64_t bytes[kMostTensors], next[kMostTensors];  // of an element, and from row to row
+    int64_t bytes[kMostTensors], next[kMostTensors];  // per element, and from row to row
     bool only_loops = compute == run_elements<float>;
     for (size_t i = 0; i < count; ++i) {
       const Tensor& tensor = step.tensors[i];
@@ -52,7 +52,7 @@ struct Pieces {
     while (first < end) {
       int64_t left = first / per_row;
       const int64_t from = first % per_row * length;
-      int64_t same = 1;  // rows of one place on all axes but the last two
+      int64_t same = 1;  // rows at one place on all axes except the last two
       for (size_t i = 0; i < count; ++i)
         row.at[i] = step.tensors[i].data + from * row.steps[i] * bytes[i];
       for (size_t axis = axes; axis-- > 0; left /= step.dims[axis]) {

@@ -83,9 +83,10 @@ Status run(Context& context, const Step& step);
 // computes them, if it is not null.
 void run_rows(Context& context, const Step& step, RowFunction second = nullptr);
 
-// How many elements a tensor has. An axis along which it is broadcast counts once.
+// The number of elements of a tensor. An axis along which it is broadcast counts once.
 int64_t element_count(const Step& step, size_t tensor);
-// The element of a number below element_count(), and its place on each axis.
+// Returns the address of element `number`, which is below element_count(). Writes its place on each
+// axis to `place`.
 std::byte* element_at(const Step& step, size_t tensor, int64_t number, int64_t* place);
 
 // The row of operators that compute element by element in type T: float, double, int32_t or

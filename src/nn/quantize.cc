@@ -89,7 +89,7 @@ void dequantize_loop(ptrdiff_t count, const void* const* inputs, void* output, c
     y[i] = static_cast<double>(static_cast<float>(x[i] - zero[i])) * scale[i];
 }
 
-// Of bytes with the same scale and zero point, writes the vectors. Returns how many elements these
+// For bytes with the same scale and zero point, writes the vectors. Returns how many elements these
 // have. `flip` makes int8 of the bytes; the zero point is the one of these int8.
 int64_t dequantize_vectors(const std::byte* x, int64_t count, int flip, int32_t zero_point,
                            float scale, float* y) {

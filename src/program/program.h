@@ -26,7 +26,7 @@ class Program {
  public:
   static constexpr size_t kMostScalars = 10;
 
-  // Reads words. Null if memory is missing or a word is out of range; `*is_valid` tells which. The
+  // Reads words. Null if memory is missing or a word is out of range; `*is_valid` says which. The
   // program copies the words. destroy() frees it.
   static Program* make(Context& context, std::span<const double> words, PlanProduct plan,
                        bool* is_valid);

@@ -1,11 +1,11 @@
 // Every operator has the same bits natively and in every build for WebAssembly. nn_hashes.json has
-// a row for each operator and each of its types, and tests/js/support/nn-hashes.ts reads it, too.
-// A row says what to compute, and ends with the hash of all tensors afterwards:
+// a row for each operator and each of its types. tests/js/support/nn-hashes.ts also reads it. A row
+// states an operator and its tensors, and ends with the hash of all tensors after the step:
 //
 //   name [sizes] and per tensor type:count:fill[strides], then attributes and the hash
 //
-// Fills: `s` and `r` are random elements with and without infinities, `p` random positive ones, `b`
-// 0 and 1, and a number n stands for indices from -n to n - 1.
+// Fills: `s` and `r` are random elements with and without infinities. `p` is random positive
+// elements, `b` is 0 and 1, and a number n stands for indices from -n to n - 1.
 //
 // WGEMM_WRITE_HASHES=1 writes the table.
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ Bits bits_of(DType type) {
   }
 }
 
-// What a row says of a tensor.
+// A tensor as a row states it.
 struct Operand {
   DType type;
   int64_t count;
@@ -165,7 +165,8 @@ uint32_t hash_of(const Case& one, int threads) {
   return hash;
 }
 
-// How the tensors of a case lie. In all but the first two, inputs after the first are broadcast.
+// The layout of the tensors of a case. In all but the first two, inputs after the first are
+// broadcast.
 enum class Layout { kContiguous, kTransposed, kRow, kColumn, kScalar };
 constexpr std::array kLayouts = {Layout::kContiguous, Layout::kTransposed, Layout::kRow,
                                  Layout::kColumn, Layout::kScalar};
@@ -216,8 +217,8 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
   return one;
 }
 
-// A case for each operator and each choice of types that it takes. The layouts take turns; all of
-// them have cases for the types that models have most.
+// A case for each operator and each choice of types that it takes. The layouts take turns. The most
+// common types of models have a case for each layout.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (size_t number = 0; const Operator* op = operator_at(number); ++number) {
