@@ -136,7 +136,7 @@ const tables = [
 const pages = [...new Set(tables.map(({ page }) => page))];
 const textOf = (page) => readFileSync(join(root, page), 'utf8');
 
-/** A page with the tables as the runs have them. */
+/** The text of a page, with its tables made from the runs. */
 function written(page) {
   let text = textOf(page);
   for (const { name, make } of tables.filter((each) => each.page === page)) {
@@ -151,7 +151,7 @@ export function lintFigures() {
   for (const page of pages)
     if (written(page) !== textOf(page))
       fail(
-        `${page}: its figures are not as in docs/bench/runs.json; \`npm run figures\` writes them`,
+        `${page}: its figures differ from docs/bench/runs.json; \`npm run figures\` writes them`,
       );
 }
 

@@ -6,7 +6,8 @@ const builds = ['simd128', 'relaxed'];
 for (const simd of builds) {
   const { wg, glue } = await createWithGlue({ simd });
   const wrong = wrongRows(glue);
-  if (wrong.length > 0) throw new Error(`${simd}: other bits than stored in\n${wrong.join('\n')}`);
+  if (wrong.length > 0)
+    throw new Error(`${simd}: the bits differ from the stored bits in\n${wrong.join('\n')}`);
   wg.dispose();
 }
 console.log(builds.join(', '));

@@ -79,9 +79,10 @@ export async function raceModels({ threads, filter }, tell) {
 }
 
 /**
- * Both sides, loaded once for all sizes. runs(feeds) prepares inputs, and returns the runs.
+ * Loads a model in both libraries, once for all sizes. runs(feeds) prepares inputs, and returns the
+ * runs.
  *
- * @param options of ONNX Runtime's session
+ * @param options the options of ONNX Runtime's session
  */
 async function load(bytes, wg, ort, options) {
   const own = await loadModel(bytes, { wg });
@@ -119,10 +120,10 @@ async function raceOne({ bound, ...model }, { title, feeds }, both) {
   };
 }
 
-/** Times one node: by how much a chain of nodes takes longer than a shorter one, per node. */
+/** Times one node: the difference of the times of a longer and a shorter chain, per node. */
 async function raceNode({ name: title, variant, chains, feeds }, wg, ort) {
   const name = rowOf({ variant }, title);
-  // ONNX Runtime would join some nodes, and drop others.
+  // With optimization, ONNX Runtime would join some nodes, and drop others.
   const options = { graphOptimizationLevel: 'disabled' };
   const loaded = [];
   for (const bytes of chains()) loaded.push(await load(bytes, wg, ort, options));

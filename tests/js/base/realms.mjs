@@ -57,7 +57,7 @@ const product = [7, 10, 15, 22];
 const addressOf = (file) => import.meta.resolve(`wgemm/assets/${file}`);
 const bytesOf = (file) => readFile(fileURLToPath(addressOf(file)));
 const name = (file) => file.endsWith('.wasm');
-/** What `assets` may return, each of this realm and not of the one that reads it. */
+/** Values that `assets` may return, all of this realm and not of the realm that reads them. */
 const sources = {
   'the default': undefined,
   'a path': (file) => fileURLToPath(addressOf(file)),

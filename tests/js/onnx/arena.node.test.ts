@@ -1,6 +1,6 @@
 /**
  * The memory of programs is at most 1.2 times what is alive at once, plus 64 bytes per value. The
- * words of a program tell what is alive: this knows nothing of js/onnx/run/arena.ts.
+ * words of a program show what is alive: this test does not use js/onnx/run/arena.ts.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Gemm } from 'wgemm';
@@ -99,7 +99,7 @@ async function expectBound(name: string, bytes: Uint8Array, feeds: Feeds): Promi
   const model = await loadModel(bytes, { wg });
   await model.run(feeds);
   const [words, ...others] = reader.programs;
-  // A node in JavaScript reads and writes what no word tells.
+  // The words do not show what a node in JavaScript reads and writes.
   const isWhole = words !== undefined && others.length === 0;
   if (isWhole) {
     const steps = reader.stepsOf(words);
@@ -138,7 +138,7 @@ it('holds for random graphs of small values', async () => {
   let whole = 0;
   for (let seed = 1; seed <= 300; ++seed) {
     const { model, feeds } = graphOf(seed);
-    // Some powers are computed in JavaScript, which no word tells.
+    // JavaScript computes some powers, which the words do not show.
     if (model.nodes.some(({ op }) => op === 'Pow')) continue;
     const taken = new Set(model.nodes.flatMap(({ inputs }) => inputs));
     const outputs = model.nodes
@@ -158,7 +158,7 @@ it('holds for random graphs of values of many sizes', async () => {
   }
 });
 
-/** A graph of values with rows of 1 to 700 elements. Those that no node takes are its outputs. */
+/** A graph of values with rows of 1 to 700 elements. The values that no node takes are its outputs. */
 function wideGraph(seed: number): { bytes: Uint8Array; feeds: Feeds } {
   const random = new Random(seed);
   const rows = random.pick([1, 8, 50]);
@@ -168,7 +168,7 @@ function wideGraph(seed: number): { bytes: Uint8Array; feeds: Feeds } {
   const taken = new Set<string>();
   const take = (size?: number) => {
     const fitting = values.filter((value) => size === undefined || value.size === size);
-    // A late one, as a rule.
+    // Usually a late value.
     const value = fitting[fitting.length - 1 - Math.floor(random.next() ** 3 * fitting.length)]!;
     taken.add(value.name);
     return value;

@@ -1,10 +1,11 @@
 /**
- * The programs of six models as text, compared with programs.txt: a change of fusions, of
- * operators, of memory or of constants shows there. WGEMM_WRITE_PROGRAMS=1 writes the file.
+ * The programs of six models as text, compared with programs.txt. The test fails if a change of
+ * fusions, operators, memory or constants changes a program. WGEMM_WRITE_PROGRAMS=1 writes the
+ * file.
  *
  * A step is its name, the sizes of its axes, its tensors and its attributes. A tensor is its type
  * and its place, with the strides along these axes. `@64` is byte 64 of the programs' memory, and
- * `c2` a constant, whose hash stands below the steps. Tensors of a product have sizes of their own.
+ * `c2` is a constant, whose hash follows the steps. Tensors of a product have sizes of their own.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';

@@ -80,7 +80,7 @@ export const cases: readonly Case[] = [
     ['int32', [3], [-(2 ** 31), -5, 0]],
   ],
   [
-    'Sqrt of what has no root',
+    'Sqrt of negative numbers is NaN',
     { op: 'Sqrt', inputs: [x([4, 0.25, -0, -1, Infinity, NaN])] },
     ['float32', [6], [2, 0.5, -0, NaN, Infinity, NaN]],
   ],
@@ -208,7 +208,7 @@ export const cases: readonly Case[] = [
     ['int32', [1], [2 ** 31 - 1]],
   ],
   [
-    'ReduceMean of nothing',
+    'ReduceMean of no elements',
     { op: 'ReduceMean', inputs: [x([], [2, 0])], attributes: { axes: [1] } },
     ['float32', [2, 1], [NaN, NaN]],
   ],
@@ -363,7 +363,7 @@ export const cases: readonly Case[] = [
     ['int64', [2], [3n, -1n]],
   ],
   [
-    'Gather of nothing, many times',
+    'Gather of 2^40 rows without elements',
     { op: 'Gather', inputs: [x([], [2 ** 40, 1, 0]), ints([0])], attributes: { axis: 1 } },
     ['float32', [2 ** 40, 1, 0], []],
   ],

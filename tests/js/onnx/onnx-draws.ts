@@ -7,7 +7,7 @@ export type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
 
 const f32 = 'float32';
 const opset = (random: Random, ...versions: number[]) => random.pick(versions);
-/** Of about one shape in eight, a size is 0. */
+/** In about one shape in eight, a size is 0. */
 const shapeOf = (random: Random, least = 0, most = 4) => {
   const shape = fullShapeOf(random, least, most);
   if (shape.length > 0 && random.next() < 1 / 8) shape[random.between(0, shape.length - 1)] = 0;
@@ -103,7 +103,7 @@ const small = ({ data, dtype }: Input) => {
       ) as number;
 };
 
-/** By operator: how a problem is drawn, and the bound in units of the last place and absolute. */
+/** By operator: how a problem is drawn, and its bounds: in units in the last place, and absolute. */
 export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: number]> = {
   Relu: [unary([14], undefined, ['float32', 'float64', 'int32'])],
   LeakyRelu: [

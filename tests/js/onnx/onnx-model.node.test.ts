@@ -260,7 +260,7 @@ it('a worker of the script without models cannot have models', async () => {
 });
 
 describe('a signal', () => {
-  /** A chain of products that takes some 100 ms. */
+  /** A chain of products that takes about 100 ms. */
   const chain = (count: number) => {
     const w = new Float32Array(512 * 512).fill(2 ** -9);
     return encodeGraph({
@@ -296,7 +296,7 @@ describe('a signal', () => {
     worker.dispose();
   });
 
-  it('is refused if it is none, and ends a run that has not begun', async () => {
+  it('is refused if it is not an AbortSignal, and ends a run that has not begun', async () => {
     const worker = await createInWorker({ models: true });
     for (const options of [{ wg }, { wg: worker }]) {
       const model = await loadModel(mlp(), options);
@@ -380,7 +380,7 @@ describe('progress', () => {
     worker.dispose();
   });
 
-  it('ends the loading by an error, and frees all', async () => {
+  it('ends the loading if it throws, and frees all', async () => {
     const before = wg.memory().inUse;
     const worker = await createInWorker({ models: true });
     const progress = () => {

@@ -19,7 +19,7 @@ const ones = (...shape: number[]) => ({
   data: new Float32Array(shape.reduce((product, size) => product * size, 1)).fill(1),
 });
 
-/** What the glue of an instance has, as far as the tests call it. */
+/** The functions in the glue of an instance that the tests call. */
 interface Glue {
   runProgram: (program: number, first: number, end: number) => number;
 }

@@ -50,12 +50,12 @@ export interface Static {
   isPerColumn?: boolean;
   /** Whether A and B have zero points. */
   hasZeros?: boolean;
-  /** What follows the product. */
+  /** The operators after the product. */
   ends?: string[];
   seed?: number;
   opset?: number;
 }
-/** A model, and what its nodes become. */
+/** A model, and the nodes that its nodes become. */
 export interface StaticForm {
   name: string;
   spec: ModelSpec;

@@ -8,12 +8,12 @@ export interface ProgramTensor {
   readonly type: string;
   readonly sizes: readonly number[];
   readonly strides: readonly number[];
-  /** Of the first element, or of packed weights. */
+  /** The address of the first element, or of packed weights. */
   readonly address: number;
   /** The bytes from the lowest element to the end of the highest one. */
   readonly start: number;
   readonly end: number;
-  /** Of a number. */
+  /** The value of a number. */
   readonly value?: number | undefined;
 }
 
