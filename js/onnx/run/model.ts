@@ -71,8 +71,8 @@ export interface ModelProduct {
 export interface RunOptions {
   /**
    * When the signal aborts, the run is rejected with the reason of the signal. A run in a worker
-   * then ends after its current step. Only the first run with a set of input shapes completes. With
-   * an instance in this thread, no signal can abort during a run. Default: none.
+   * then ends after its current step. The first run with a set of input shapes always completes.
+   * With an instance in this thread, no signal can abort during a run. Default: none.
    */
   signal?: Signal | undefined;
 }
