@@ -98,6 +98,11 @@ function startTable() {
   );
 }
 
+/** Whether a row is not of a single operator. */
+const isWhole = ({ variant }) => variant !== 'one node';
+
+const titleOf = ({ model, variant }) => `${model}, ${variant}`;
+
 /** The runs of models of the processor that ran them last, in Node, by number of threads. */
 function modelRuns() {
   const names = Object.keys(readRuns()).sort().reverse();
@@ -109,7 +114,16 @@ function modelRuns() {
     .sort((a, b) => a.threads - b.threads);
 }
 
-function modelTable() {
+/** The models in README.md. */
+const someModels = [
+  'MiniLM, 128 tokens, int8',
+  'MiniLM, 128 tokens, float32',
+  'wake word, float32',
+  'collision avoidance, float32',
+];
+
+/** @param chosen the titles of the rows. Default: all */
+function modelTable(chosen) {
   const runs = modelRuns();
   const [{ processor, versions }] = runs;
   const tables = runs.map(modelsOf);
@@ -118,10 +132,10 @@ function modelTable() {
       `${processor.split(',')[0]}, Node; ${libraryOf('ORT')} ${versions['onnxruntime-web']}`,
       ...runs.map(({ threads }) => threadsText(threads)),
     ],
-    tables[0].map(({ model, variant }) => [
-      `${model}, ${variant}`,
+    (chosen ?? tables[0].filter(isWhole).map(titleOf)).map((title) => [
+      title,
       ...tables.map((rows) => {
-        const { time, ratio } = rows.find((row) => row.model === model && row.variant === variant);
+        const { time, ratio } = rows.find((row) => titleOf(row) === title);
         return `**${time}**, ${ratio.replace('×', ' x')}`;
       }),
     ]),
@@ -131,7 +145,8 @@ function modelTable() {
 const tables = [
   { name: 'speed', page: 'README.md', make: speedTable },
   { name: 'start', page: 'README.md', make: startTable },
-  { name: 'models', page: 'docs/guide/onnx.md', make: modelTable },
+  { name: 'models', page: 'README.md', make: () => modelTable(someModels) },
+  { name: 'models', page: 'docs/guide/onnx.md', make: () => modelTable() },
 ];
 const pages = [...new Set(tables.map(({ page }) => page))];
 const textOf = (page) => readFileSync(join(root, page), 'utf8');

@@ -6,7 +6,7 @@ import { loadOrt } from '../peers/onnx.mjs';
 import { miniLm, textsOf } from './models/minilm.mjs';
 import { chainLengths, nodes } from './models/nodes.mjs';
 import { smallModels } from './models/small.mjs';
-import { bestAndMedian, race, timeOf } from './turns.mjs';
+import { bestAndMedian, pause, race, timeOf } from './turns.mjs';
 
 /** How far an output may be from ONNX Runtime Web's, relative to its largest value. */
 const usualBound = 1e-3;
@@ -70,11 +70,13 @@ export async function raceModels({ threads, filter }, tell) {
       .filter(({ title }) => rowOf(model, title).includes(filter));
     if (chosen.length === 0) continue;
     const contestants = await load(bytes(), wg, ort);
-    for (const size of chosen) await tell('model', await raceOne(model, size, contestants));
+    for (const size of chosen)
+      await tell('model', await raceOne(model, size, contestants, threads));
     for (const { dispose } of contestants) await dispose();
   }
   for (const node of nodes)
-    if (rowOf(node, node.name).includes(filter)) await tell('model', await raceNode(node, wg, ort));
+    if (rowOf(node, node.name).includes(filter))
+      await tell('model', await raceNode(node, wg, ort, threads));
   wg.dispose();
 }
 
@@ -105,11 +107,13 @@ async function load(bytes, wg, ort, options) {
   ];
 }
 
-async function raceOne({ bound, ...model }, { title, feeds }, both) {
+async function raceOne({ bound, ...model }, { title, feeds }, both, threads) {
   const all = feeds();
   const [mine, theirs] = both.map(({ runs }) => runs(all));
   const difference = await compare(rowOf(model, title), bound, mine, theirs);
-  const timed = await (all.length > 1 ? raceRuns([mine, theirs]) : raceEach([mine, theirs]));
+  const timed = await (all.length > 1
+    ? raceRuns([mine, theirs])
+    : raceEach([mine, theirs], threads));
   return {
     name: rowOf(model, title),
     model: title,
@@ -121,7 +125,7 @@ async function raceOne({ bound, ...model }, { title, feeds }, both) {
 }
 
 /** Times one node: the difference of the times of a longer and a shorter chain, per node. */
-async function raceNode({ name: title, variant, chains, feeds }, wg, ort) {
+async function raceNode({ name: title, variant, chains, feeds }, wg, ort, threads) {
   const name = rowOf({ variant }, title);
   // With optimization, ONNX Runtime would join some nodes, and drop others.
   const options = { graphOptimizationLevel: 'disabled' };
@@ -129,7 +133,7 @@ async function raceNode({ name: title, variant, chains, feeds }, wg, ort) {
   for (const bytes of chains()) loaded.push(await load(bytes, wg, ort, options));
   const runs = loaded.map((both) => both.map((side) => side.runs([feeds()])));
   const difference = await compare(name, usualBound, ...runs[1]);
-  const timed = await raceEach(runs.flat());
+  const timed = await raceEach(runs.flat(), threads);
   const [fewer, more] = chainLengths;
   const perNode = (side, of) => (timed[2 + side][of] - timed[side][of]) / (more - fewer);
   for (const { dispose } of loaded.flat()) await dispose();
@@ -159,31 +163,39 @@ async function compare(name, bound = usualBound, mine, theirs) {
   );
 }
 
+/**
+ * Milliseconds between the turns of sides with threads. The threads of ONNX Runtime go on to spin
+ * for a while after a run, and would take the processors from the other side.
+ */
+const rest = 20;
+
 /** Times the first run of each side. */
-const raceEach = (sides) => race(sides.map(([run]) => ({ run: (times) => repeat(run, times) })));
+const raceEach = (sides, threads) =>
+  race(
+    sides.map(([run]) => ({ run: (times) => repeat(run, times) })),
+    { rest: threads > 1 ? rest : 0 },
+  );
 
 async function repeat(run, times) {
   for (let i = 0; i < times; ++i) await run();
 }
 
 /**
- * Times different runs, each once per pass: the first run of both sides, then the second one.
+ * Times different runs, each once per pass: all runs of one side, then all runs of the other.
  *
  * @param sides for each side its runs, which have run before
  * @returns milliseconds of all runs of a side, as race() returns them
  */
 async function raceRuns(sides) {
-  const passes = 3;
   const samples = sides.map(() => []);
-  for (let pass = 0; pass < passes; ++pass) {
-    const totals = sides.map(() => 0);
-    for (let i = 0; i < sides[0].length; ++i)
-      for (let j = 0; j < sides.length; ++j) {
-        const side = (pass + i + j) % sides.length;
-        totals[side] += await timeOf(sides[side][i], 1);
-      }
-    totals.forEach((total, side) => samples[side].push(total));
-  }
+  for (let pass = 0; pass < 4; ++pass)
+    for (let i = 0; i < sides.length; ++i) {
+      const side = (pass + i) % sides.length;
+      await pause(rest);
+      let total = 0;
+      for (const run of sides[side]) total += await timeOf(run, 1);
+      samples[side].push(total);
+    }
   return samples.map(bestAndMedian);
 }
 

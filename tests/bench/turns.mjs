@@ -11,18 +11,19 @@ const usual = {
   raceMs: 2500,
   minRounds: 12,
   slow: 6,
+  rest: 0,
   goOn: () => true,
 };
 
 /**
  * @param contestants each with run(times), which may be asynchronous
  * @param options options of `usual` that differ. `goOn` is awaited before each timing; if it
- * returns
- *   false, the race ends
+ * returns false, the race ends. `rest`: milliseconds before each timing; a call that is not timed
+ * then follows
  * @returns milliseconds per call of each, { best, median }; undefined if `goOn` ended the race
  */
 export async function race(contestants, options = {}) {
-  const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow, goOn } = {
+  const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow, rest, goOn } = {
     ...usual,
     ...options,
   };
@@ -59,6 +60,10 @@ export async function race(contestants, options = {}) {
     for (let i = 0; i < entrants.length; ++i) {
       const { run, times, samples } = entrants[(round + i) % entrants.length];
       if (!(await goOn())) return undefined;
+      if (rest > 0) {
+        await pause(rest);
+        await run(1); // wakes threads
+      }
       samples.push(await timeOf(run, times));
     }
   }
@@ -66,7 +71,7 @@ export async function race(contestants, options = {}) {
 }
 
 /** Lets the engine run its own tasks: a page may compile better code only then. */
-export const pause = () => new Promise((resolve) => setTimeout(resolve));
+export const pause = (ms = 0) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The smallest step of the clock, in milliseconds: pages have coarse clocks. */
 export function clockTick() {
