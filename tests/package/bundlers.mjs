@@ -183,9 +183,14 @@ if (several.info.threads !== 2 || product.data[5] !== 256)
 several.dispose();`;
 };
 
-/** An app that imports only `wgemm` must not have the other entries. */
+/**
+ * An app that imports only `wgemm` must not have the other entries. Some apps have a copy of each
+ * `wgemm-*`, such as the worker of models, which they do not load.
+ */
 function checkNothingElse(folder) {
-  const scripts = readdirSync(folder, { recursive: true }).filter((name) => /\.m?js$/.test(name));
+  const scripts = readdirSync(folder, { recursive: true }).filter(
+    (name) => /\.m?js$/.test(name) && !name.endsWith('wgemm-models-worker.js'),
+  );
   if (scripts.length === 0) refuse('the bundle has no scripts');
   for (const name of scripts) {
     const text = readFileSync(join(folder, name), 'utf8');
