@@ -185,11 +185,11 @@ several.dispose();`;
 
 /**
  * An app that imports only `wgemm` must not have the other entries. Some apps have a copy of each
- * `wgemm-*`, such as the worker of models, which they do not load.
+ * `wgemm-*`, such as the scripts of workers, which they do not load.
  */
 function checkNothingElse(folder) {
   const scripts = readdirSync(folder, { recursive: true }).filter(
-    (name) => /\.m?js$/.test(name) && !name.endsWith('wgemm-models-worker.js'),
+    (name) => /\.m?js$/.test(name) && !/wgemm-(models-)?worker\.js$/.test(name),
   );
   if (scripts.length === 0) refuse('the bundle has no scripts');
   for (const name of scripts) {
