@@ -1,6 +1,6 @@
 /** Finds the nodes of a pattern in a graph, and puts one node in their place. */
 import { DTypeError } from '../../base/errors.js';
-import { allOperators } from '../operators/all.js';
+import { allOperators, isShared } from '../operators/all.js';
 import { refuse } from '../operators/define.js';
 import { keyOf } from '../operators/operator.js';
 import type { OnnxAttribute, OnnxNode } from '../read/model.js';
@@ -58,9 +58,6 @@ export function findTakers(nodes: readonly CheckedNode[]): Map<string, CheckedNo
 }
 
 const outputOf = ({ node }: CheckedNode): string => node.outputs[0] ?? '';
-
-/** Whether other nodes may also take the result of a fused node. The node then stays. */
-const isShared = ({ node }: CheckedNode): boolean => node.op === 'DequantizeLinear';
 
 /**
  * @internal Replaces the nodes of each fusion by one node, which keeps them as its `originals`.
@@ -135,7 +132,7 @@ export function fuse(
       matched.length = 0;
       const isInner = (checked: CheckedNode) =>
         !isOutput.has(outputOf(checked)) &&
-        (isShared(checked) ||
+        (isShared(checked.node) ||
           takers.get(outputOf(checked))?.every((taker) => matched.includes(taker)));
       const isWhole = () =>
         matched.every((checked) => checked === last || isInner(checked)) && (!fits || fits(found));
@@ -153,7 +150,7 @@ export function fuse(
       const originals = [...new Set(matched)].sort(
         (a, b) => (places.get(a) as number) - (places.get(b) as number),
       );
-      for (const one of originals) if (!isShared(one)) replaced.set(one, undefined);
+      for (const one of originals) if (!isShared(one.node)) replaced.set(one, undefined);
       replaced.set(last, {
         node,
         product,
@@ -174,5 +171,5 @@ export function fuse(
   );
   const left = findTakers(fused);
   const isNeeded = (name: string) => isOutput.has(name) || left.has(name);
-  return fused.filter((checked) => !isShared(checked) || isNeeded(outputOf(checked)));
+  return fused.filter((checked) => !isShared(checked.node) || isNeeded(outputOf(checked)));
 }

@@ -15,3 +15,6 @@ export const allOperators: ReadonlyMap<string, Operator> = new Map(rows.map(defi
 
 /** @internal The operator of a node; undefined if it is a product. */
 export const operatorOf = (node: OnnxNode): Operator | undefined => allOperators.get(keyOf(node));
+
+/** @internal Whether a fusion may take the result of a node if other nodes do, too. */
+export const isShared = (node: OnnxNode): boolean => !!operatorOf(node)?.isShared;

@@ -34,7 +34,7 @@ const mostBytes = 2 ** 31;
 export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /** @internal An operator. */
-export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'link'>> {
+export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'isShared' | 'link'>> {
   /** Its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at opset 1. */
   readonly name: string;
   /**
@@ -56,7 +56,7 @@ export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'link
 
 /** @internal Makes the key and the operator of a row. */
 export function define(row: Row): [key: string, operator: Operator] {
-  const { name, inputs, folds = true, commutes = false, link } = row;
+  const { name, inputs, folds = true, commutes = false, isShared, link } = row;
   const [key, from = 6] = name.split('@') as [string, string?];
   const [, outputs = 1] = inputs.split(' > ') as [string, string?];
   return [
@@ -66,6 +66,7 @@ export function define(row: Row): [key: string, operator: Operator] {
       outputs: Number(outputs),
       folds,
       commutes,
+      isShared,
       link,
       compile(attributes, opset, node) {
         const compute = row.compile(attributes, opset, node);
@@ -256,7 +257,7 @@ export function recordForm(form: StepForm, values: readonly Value[], isOnly: boo
   const along = dims ?? [sizeOf((values.at(-1) as Value).shape)];
   const tensors = values.map((value, i) => ({ value, strides: strides?.[i] ?? [1], start: 0 }));
   const isRecorded = record(name, along, tensors, attributes);
-  if (isOnly && !isRecorded) throw new Error(`there is no step ${name}`);
+  if (isOnly && !isRecorded) throw new Error(`the step ${name} was not recorded`);
   return isRecorded;
 }
 

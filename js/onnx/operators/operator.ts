@@ -20,6 +20,8 @@ export interface Operator {
   readonly folds: boolean;
   /** Whether its two inputs may have either order. */
   readonly commutes: boolean;
+  /** Whether a fusion may take its result if other nodes do, too. The node then stays. */
+  readonly isShared?: boolean | undefined;
   /** How the node joins the call of a product. Without this, the node does not join. */
   readonly link?: LinkOf | undefined;
   /** Reads and checks a node, once. Throws if something is not supported. */

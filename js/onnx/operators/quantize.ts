@@ -142,6 +142,7 @@ export const quantization: readonly Row[] = [
   {
     name: 'DequantizeLinear@10',
     inputs: 'x:quantized x_scale:float x_zero_point:first?',
+    isShared: true,
     compile: dequantizeLinear,
   },
   {

@@ -1,4 +1,5 @@
 /** Where the values of a run are: in the memory of its programs, or in arrays. */
+import type { Gemm } from '../../api/create-gemm.js';
 import { arrayOf, bytesOf, viewOf } from '../../base/arrays.js';
 import { OutOfMemoryError } from '../../base/errors.js';
 import type { DataArray } from '../../base/tensor.js';
@@ -87,6 +88,13 @@ export function sizeOf(shape: readonly number[]): number {
 /** @internal Bytes of an element. */
 export function elementBytes(dtype: OnnxDType): number {
   return bytesOf(storedAs(dtype));
+}
+
+/** @internal A copy of elements in the memory of an instance. */
+export function heapCopyOf({ data }: Pick<Value, 'data'>, wg: Gemm): HeapTensor<Uint8Array> {
+  const copy = wg.alloc('uint8', [Math.max(data.byteLength, 1)]);
+  copy.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
+  return copy;
 }
 
 /** @internal A new array. */

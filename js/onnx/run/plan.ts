@@ -7,11 +7,11 @@ import { fusions } from '../graph/fusions.js';
 import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
 import { quantizedProducts } from '../graph/qdq.js';
-import { operatorOf } from '../operators/all.js';
+import { isShared, operatorOf } from '../operators/all.js';
 import type { Link } from '../operators/operator.js';
 import { endRecording } from '../operators/record.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
-import type { OnnxModel } from '../read/model.js';
+import type { OnnxModel, OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** @internal A node after a product. The call of the product computes it, too, if it can. */
@@ -64,7 +64,7 @@ export function planModel(model: OnnxModel, chosen: readonly string[] | undefine
   const constants = new Map<string, Value>(graph.constants);
   const isOutput = new Set(graph.outputs.map(({ name }) => name));
   const fold = folderOf(constants);
-  const quantized = fold(graph.nodes, 'DequantizeLinear');
+  const quantized = fold(graph.nodes, isShared);
   const products = fuse(quantized, isOutput, constants, quantizedProducts);
   const nodes = fuse(fold(products), isOutput, constants, fusions);
   return { graph, steps: join(nodes, isOutput, constants), constants };
@@ -72,7 +72,7 @@ export function planModel(model: OnnxModel, chosen: readonly string[] | undefine
 
 /**
  * Returns a function that computes nodes whose inputs are constants. It returns the other nodes,
- * and the nodes of an operator that is kept.
+ * and those that `keeps` keeps.
  */
 function folderOf(constants: Map<string, Value>) {
   endRecording();
@@ -80,9 +80,9 @@ function folderOf(constants: Map<string, Value>) {
     sizeOf(shape) * elementBytes(dtype);
   let left = mostFolded;
   for (const value of constants.values()) left += timesLarger * bytesOf(value);
-  return (nodes: readonly CheckedNode[], kept?: string): CheckedNode[] =>
+  return (nodes: readonly CheckedNode[], keeps?: (node: OnnxNode) => boolean): CheckedNode[] =>
     nodes.filter(({ node, run }) => {
-      if (!run || operatorOf(node)?.folds === false || node.op === kept) return true;
+      if (!run || operatorOf(node)?.folds === false || keeps?.(node)) return true;
       if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
       const inputs = node.inputs.map((name) => constants.get(name));
       const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);

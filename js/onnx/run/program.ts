@@ -14,7 +14,6 @@ import type { Range } from './arena.js';
 import { errorIn } from './errors.js';
 import type { ModelProduct } from './model.js';
 import {
-  type Constants,
   operate,
   operatorsIn,
   OtherShapes,
@@ -35,8 +34,6 @@ const mostPrograms = 8;
 /** @internal The programs of a model. */
 export class Programs {
   readonly #programs = new Map<string, Program>();
-  /** Copies of the model's own values. Programs own the copies that their recordings made. */
-  readonly #constants: Constants = new Map();
   readonly #place: Place;
   #arena: HeapTensor<Uint8Array> | undefined;
 
@@ -45,12 +42,11 @@ export class Programs {
     readonly wg: Gemm,
     model: Steps,
   ) {
-    const constant = (value: Stored, own: Constants) => this.#constant(value, own);
     const numbers = core.dtypes.map((dtype, i) => [dtype, i]);
     const bool = core.dtypes.indexOf(storedAs('bool'));
     const types = Object.fromEntries([...numbers, ['bool', bool]]) as Place['types'];
     const operators = operatorsIn(core);
-    this.#place = { core, wg, model, operators, types, words: new Words(), constant };
+    this.#place = { core, wg, model, operators, types, words: new Words() };
   }
 
   /** Runs the model. Returns the values of its outputs, which are valid until the next run. */
@@ -81,8 +77,6 @@ export class Programs {
 
   dispose(): void {
     this.#freeArena();
-    for (const constant of this.#constants.values()) constant.dispose();
-    this.#constants.clear();
   }
 
   /** Runs the model in slices: at most `most` steps at a time. */
@@ -191,18 +185,6 @@ export class Programs {
     if (this.core.disposed) return;
     for (const { program } of parts)
       if (program) this.core.guard('run', () => this.core.module.dropProgram?.(program));
-  }
-
-  #constant({ data, root }: Stored, own: Constants): HeapTensor<Uint8Array> {
-    const constants = root.uses === Infinity ? this.#constants : own;
-    let constant = constants.get(data);
-    if (!constant) {
-      constant = this.wg.alloc('uint8', [Math.max(data.byteLength, 1)]);
-      const { buffer, byteOffset, byteLength } = data;
-      constant.data.set(new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength));
-      constants.set(data, constant);
-    }
-    return constant;
   }
 }
 

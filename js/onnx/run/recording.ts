@@ -19,6 +19,7 @@ import { operatorOf } from '../operators/all.js';
 import type { Run } from '../operators/operator.js';
 import { type Recorder, recordBy, type StepTensor } from '../operators/record.js';
 import {
+  heapCopyOf,
   hold,
   inArray,
   keep,
@@ -118,8 +119,6 @@ export interface Place {
   /** The numbers of types in the core. */
   readonly types: Readonly<Record<OnnxDType, number>>;
   readonly words: Words;
-  /** A value in the memory of the instance. `own`: the copies of this recording. */
-  constant(value: Stored, own: Constants): HeapTensor<Uint8Array>;
 }
 
 /** @internal The results of a node that runs here have other shapes than when it was recorded. */
@@ -464,7 +463,7 @@ export class Recording implements Recorder {
     const { chunk, start, isOpen } = own.root;
     if (chunk) return chunk.data.byteOffset + start;
     if (isOpen) return 64 + start; // the memory is too small
-    return this.place.constant(own, this.constants).data.byteOffset;
+    return this.#constant(own).data.byteOffset;
   }
 
   #operate(
@@ -527,11 +526,21 @@ export class Recording implements Recorder {
     return outputs;
   }
 
+  /** The copy of a known value in the memory of the instance. */
+  #constant(value: Stored): HeapTensor<Uint8Array> {
+    let constant = this.constants.get(value.data);
+    if (!constant) {
+      constant = heapCopyOf(value, this.place.wg);
+      this.constants.set(value.data, constant);
+    }
+    return constant;
+  }
+
   /** The elements of an operand, where a product reads them. */
   #operand(value: Stored): DataArray {
     const { chunk, isOpen } = value.root;
     if (chunk || isOpen) return value.elements;
-    const { buffer, byteOffset } = this.place.constant(value, this.constants).data;
+    const { buffer, byteOffset } = this.#constant(value).data;
     return viewOf(storedAs(value.dtype), buffer, byteOffset, value.size);
   }
 

@@ -5,7 +5,7 @@ import { type Core, cores } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { CheckedGraph } from '../graph/graph.js';
 import type { ProductCall, ProductWeights } from '../graph/products.js';
-import { hold, newArray, Root, Stored } from '../operators/storage.js';
+import { heapCopyOf, hold, newArray, Root, Stored } from '../operators/storage.js';
 import type { OnnxNode, OnnxValueInfo } from '../read/model.js';
 import type { Value } from '../read/value.js';
 import { checkAlive, errorIn } from './errors.js';
@@ -143,10 +143,9 @@ class ModelMemory {
   }
 
   /** A copy of elements. */
-  copy({ data }: Value): HeapTensor<Uint8Array> {
-    const chunk = this.wg.alloc('uint8', [data.byteLength]);
+  copy(value: Value): HeapTensor<Uint8Array> {
+    const chunk = heapCopyOf(value, this.wg);
     this.#objects.push(chunk);
-    chunk.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
     return chunk;
   }
 
@@ -197,10 +196,7 @@ class Loading {
     for (const [name, value] of constants) {
       const number = this.#numbers.get(name);
       if (number === undefined || !this.#taken.has(number)) continue;
-      const isEmpty = value.data.length === 0;
-      const root = isEmpty
-        ? new Root(undefined, newArray(value.dtype, 0), false)
-        : new Root(this.#memory.copy(value), undefined, false);
+      const root = new Root(this.#memory.copy(value), undefined, false);
       root.uses = Infinity; // no run overwrites or ends it
       this.start[number] = new Stored(value.dtype, value.shape, value.data.length, root);
       await this.#tell(value);
