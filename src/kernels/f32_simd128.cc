@@ -34,6 +34,10 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
   }
 };
 
+// For a B of fewer columns than a micro-panel has. The sums are unfused in every build: in
+// skinny GEMM, a chain of additions is as fast as a chain of fused operations.
+struct Narrow : Unfused<float>, Plain<float, 1> {};
+
 // The Ops of panels.h and axpy.h in this build.
 #if WGEMM_AVX2
 template <typename Math>
@@ -65,6 +69,7 @@ using BuildOps = F32<Math>;
 void f32_4x8_simd128(const Strip& s) {
   strip_of<BuildOps<Unfused<float>>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
 }
+void f32_4x4_simd128_rowmajor(const Strip& s) { strip_of<Narrow, Tile<4, 1>>(s); }
 void f32_f16_2x8_simd128(const Strip& s) {
   strip_of<F32<Unfused<float>, Float16>, Tile<1, 2>, Tile<2, 1>>(s);
 }

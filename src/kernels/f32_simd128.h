@@ -12,6 +12,7 @@ inline constexpr PanelLayout kF32PanelOfB = panel_of<float>(8, 1, 8),
 
 // A unpacked. B in micro-panels, or unpacked and row-major.
 void f32_4x8_simd128(const Strip& strip);
+void f32_4x4_simd128_rowmajor(const Strip& strip);  // unpacked only
 void f32_f16_2x8_simd128(const Strip& strip);
 void f32_f16_2x8_simd128_finite(const Strip& strip);
 void f32_bf16_4x8_simd128(const Strip& strip);

@@ -15,6 +15,9 @@ void f64_5x8_relaxed(const Strip& strip);
 // B unpacked and column-major. The first is in builds with relaxed SIMD, the second in the others.
 void f64_2x8_relaxed_colmajor(const Strip& strip);
 void f64_2x8_simd128_colmajor(const Strip& strip);
+// GEMV with few columns, unpacked and column-major, by dot products. In the same builds.
+void f64_gemv_1x1_relaxed_dot(const Strip& strip);
+void f64_gemv_1x1_simd128_dot(const Strip& strip);
 // Axpy kernels for row-major B, which do not sum in ascending k. In the same builds.
 void f64_gemv_1x8_relaxed_axpy(const Strip& strip);
 void f64_gemv_1x8_simd128_axpy(const Strip& strip);

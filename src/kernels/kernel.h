@@ -24,8 +24,8 @@ struct Strip {
   // column-major B: from column to column.
   size_t b_stride;
   size_t b_step;  // from step to step along k. A step of a micro-panel has kr elements per column
-  // B is unpacked, in the kernel's BLayout. If the strip has fewer than nr columns, the columns of
-  // B before it are readable. So a tile may start earlier and still read nr columns.
+  // B is unpacked, in the kernel's BLayout. In a row-major B, the columns before a strip of fewer
+  // than nr columns are readable. So a tile may start earlier and still read nr columns.
   bool unpacked;
   bool unsigned_a = false;  // A is unpacked uint8, and the kernel subtracts 128
   void* c;                  // accumulators, row-major

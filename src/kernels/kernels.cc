@@ -8,7 +8,8 @@
 //   kSkinny, kSkinnyRowMajor  the same; for strips of one or two rows several_panels.h
 //   kGemv, kGemvRowMajor      several_panels.h
 //   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for float64
-//     kGemvColumnMajor        and for strict sums of floats
+//     kGemvColumnMajor        and for strict sums of floats; GEMV of float64 with few columns has
+//                             its loop in f64_simd128.cc
 //   kGemvAxpy                 axpy.h
 // 8-bit kernels have i8.h for every regime. GEMV by relaxed dot products has its loop in
 // i8_relaxed.cc, and the kernel for a narrow B has its own in i8_simd128.cc. Except for axpy, int64
@@ -79,6 +80,9 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_max in the LLC   24: at 24 rows of int32, unpacked B is still 4 to 9% faster in most shapes
 //   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
 //                      save
+//   n_max, 4x4         from eight columns on, 4x8 and 6x8 read the same B. For more rows than a
+//                      tile, the time to pack B is less than what packed B saves
+//   n_max, float64     a tile of eight columns wastes more of a narrower B than its loads of A save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
 //                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the
@@ -93,6 +97,10 @@ constexpr int kRowsMaxInL1 = 512;
 // accumulators, which more registers allow, and few splats: docs/design/arm.md.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
+    {.name = "f32_4x4__simd128_rowmajor",
+     .compute = kF32, .mr = 4, .nr = 4, .a = kRowsOf<float>, .b = panel_of<float>(4),
+     .b_layout = kRowMajor, .isa = kSimd128,
+     .m_max = 4, .n_max = 7, .run = f32_4x4_simd128_rowmajor},
 #if WGEMM_RELAXED
     {.name = "f32_gemv_1x8__relaxed_axpy",
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
@@ -184,6 +192,10 @@ constexpr Kernel kKernels[] = {
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
      .m_max = 4, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
      .run = f64_6x8_relaxed},
+    {.name = "f64_gemv_1x1__relaxed_dot",
+     .compute = kF64, .mr = 1, .nr = 1, .a = kRowsOf<double>, .b = panel_of<double>(1),
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 1, .n_max = 4, .run = f64_gemv_1x1_relaxed_dot},
     {.name = "f64_2x8__relaxed_colmajor",
      .compute = kF64, .mr = 2, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
@@ -213,6 +225,10 @@ constexpr Kernel kKernels[] = {
      .compute = kF64, .mr = 1, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
      .b_layout = kRowMajor, .isa = kSimd128, .strict = false, .axpy = true,
      .m_max = 1, .run = f64_gemv_1x8_simd128_axpy},
+    {.name = "f64_gemv_1x1__simd128_dot",
+     .compute = kF64, .mr = 1, .nr = 1, .a = kRowsOf<double>, .b = panel_of<double>(1),
+     .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
+     .m_max = 1, .n_max = 4, .run = f64_gemv_1x1_simd128_dot},
 #endif
     {.name = "f32_4x8__simd128_rowmajor",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,

@@ -20,6 +20,15 @@ namespace {
 constexpr int64_t kTransposeColumnsMax = 4, kTransposeColumnsMax64 = 3, kTransposeRowsMin = 8,
                   kTransposeStepsMin = 4, kTransposeRowsOfFewSteps = 256;
 
+// Fewest rows for which the transpose pays. A column-major B of two to four columns is packed from
+// five rows on, but as A it is read unpacked. A row-major B is packed either way: 5x3x4096 of
+// float32 took 23% longer by the transpose. Kernels of int64 take two rows but one column at a
+// time.
+int64_t transpose_rows_min(const Problem& problem) {
+  if (problem.b.is_packed() || problem.compute == DType::kInt64) return kTransposeRowsMin;
+  return problem.n == 1 ? 2 : problem.b.plain.row_stride == 1 ? 5 : kTransposeRowsMin;
+}
+
 // Whether the transpose is faster. A column-major A would be packed, so there it pays for any K, as
 // long as Y is narrower than a micro-panel. With one step of k, kernels read such an A unpacked.
 bool has_narrow_y(const Problem& problem) {
@@ -31,7 +40,7 @@ bool has_narrow_y(const Problem& problem) {
   const int64_t columns_max = is_64_bit ? kTransposeColumnsMax64 : kTransposeColumnsMax;
   const bool pays_for_few_steps = n == 1 ? k == 1 || is_64_bit || m < kTransposeRowsOfFewSteps
                                          : problem.compute == DType::kInt64;
-  return problem.a.col_stride == 1 && m >= kTransposeRowsMin && n <= columns_max &&
+  return problem.a.col_stride == 1 && m >= transpose_rows_min(problem) && n <= columns_max &&
          (k >= kTransposeStepsMin || pays_for_few_steps);
 }
 

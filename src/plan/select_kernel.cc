@@ -20,6 +20,8 @@ constexpr int64_t kShortRowBytes = 512;
 // A dot kernel would add up its lanes for each row and column.
 constexpr int64_t kShortDotSteps = 32;
 
+constexpr int64_t kVectorBytes = 16;
+
 // Rows that one matrix B serves.
 int64_t rows_of_b(const Problem& problem) {
   return problem.m * products_of(problem.batch_sharing_b());
@@ -46,9 +48,15 @@ bool can_read_b(const Problem& problem, const Kernel& kernel) {
   if (type != kernel.b_type && !(kernel.b_type == kernel.compute && is_form)) return false;
   if (kernel.b_layout == BLayout::kPanels)
     return problem.b.is_packed() && kernel.b == problem.b.packed.layout();
-  return !problem.b.is_packed() && problem.n >= kernel.nr &&
-         (kernel.b_layout == BLayout::kRowMajor ? problem.b.plain.col_stride
-                                                : problem.b.plain.row_stride) == 1;
+  if (problem.b.is_packed()) return false;
+  const Operand& b = problem.b.plain;
+  // With less than a vector of steps, loops for a column-major B take any strides. Only a narrow B
+  // has no better kernel.
+  const bool has_few_steps =
+      problem.n < kernel.nr &&
+      problem.k * static_cast<int64_t>(dtype_bytes(problem.compute)) < kVectorBytes;
+  return kernel.b_layout == BLayout::kRowMajor ? b.col_stride == 1 && problem.n >= kernel.nr
+                                               : b.row_stride == 1 || has_few_steps;
 }
 
 int shift_of_b(Dot dot, const PrepackedB& b) {

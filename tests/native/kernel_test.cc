@@ -93,7 +93,7 @@ class KernelTest : public ::testing::TestWithParam<Kernel> {
         .packed(kernel.b_layout == BLayout::kPanels && kernel.b_type != kernel.compute)
         .options(options);
   }
-  static int64_t least_n() { return GetParam().b_layout == BLayout::kPanels ? 1 : GetParam().nr; }
+  static int64_t least_n() { return GetParam().b_layout == BLayout::kRowMajor ? GetParam().nr : 1; }
 };
 
 TEST_P(KernelTest, EveryRemainderOfTheTile) {

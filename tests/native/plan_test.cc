@@ -22,7 +22,7 @@ struct Product {
   bool packed = false, trans_a = false, trans_b = false;
 };
 
-Plan plan_of(const Product& product, const Context& context) {
+Problem problem_of(const Product& product) {
   alignas(64) static std::byte somewhere[64];
   Problem p;
   p.m = product.m;
@@ -34,7 +34,10 @@ Plan plan_of(const Product& product, const Context& context) {
                product.trans_b ? product.k : 1};
   p.y = {somewhere, product.type, product.n, 1};
   if (product.packed) p.b.packed = {.panels = somewhere, .dtype = product.type, .k = product.k};
-  return make_plan(p, context, {});
+  return p;
+}
+Plan plan_of(const Product& product, const Context& context) {
+  return make_plan(problem_of(product), context, {});
 }
 Plan plan_of(const Product& product, Determinism determinism = Determinism::kFast) {
   return plan_of(product, Context(0, determinism));
@@ -235,6 +238,45 @@ TEST(Plan, FindsColumnsOfBInL2AfterTheFirstStrip) {
     EXPECT_LE(several.nc * several.kc * static_cast<int64_t>(dtype_bytes(type)), kMega / 2);
     EXPECT_EQ(plan_of({.type = type, .m = 1, .n = 4096, .k = 1000, .trans_b = true}).nc, 4096);
   }
+}
+
+TEST(Plan, ReadsANarrowColumnMajorBUnpacked) {
+  for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kBFloat16}) {
+    SCOPED_TRACE(dtype_name(type));
+    for (const int64_t n : {1, 2, 7}) {
+      for (const int64_t m : {1, 4})
+        EXPECT_FALSE(plan_of({.type = type, .m = m, .n = n, .k = 4096, .trans_b = true}).pack_b);
+    }
+  }
+  for (const DType type : {DType::kFloat32, DType::kInt32}) {
+    const Plan strict =
+        plan_of({.type = type, .m = 1, .n = 7, .k = 4096, .trans_b = true}, Determinism::kStrict);
+    EXPECT_FALSE(strict.pack_b);
+  }
+}
+
+TEST(Plan, ReadsANarrowRowMajorBUnpacked) {
+  for (const Determinism determinism : {Determinism::kFast, Determinism::kStrict}) {
+    const auto packs = [&](int64_t m, int64_t n, int64_t k, DType type = DType::kFloat32) {
+      return plan_of({.type = type, .m = m, .n = n, .k = k}, determinism).pack_b;
+    };
+    EXPECT_FALSE(packs(4, 4, 4) || packs(1, 7, 100) || packs(2, 2, 2) || packs(3, 3, 3));
+    EXPECT_TRUE(packs(5, 4, 4) || packs(3, 3, 4));
+    EXPECT_FALSE(packs(3, 3, 3, DType::kInt32));
+    EXPECT_TRUE(packs(3, 3, 4, DType::kInt32));
+  }
+}
+
+TEST(Plan, TransposesFewerThanEightRowsToo) {
+  const auto transposes = [](int64_t m, int64_t n, bool trans_b, DType type = DType::kFloat32) {
+    return transpose_is_faster(
+        problem_of({.type = type, .m = m, .n = n, .k = 100, .trans_b = trans_b}));
+  };
+  EXPECT_TRUE(transposes(2, 1, false) && transposes(7, 1, true));
+  EXPECT_FALSE(transposes(1, 1, false));
+  EXPECT_TRUE(transposes(5, 4, true) && !transposes(4, 4, true));
+  EXPECT_TRUE(transposes(8, 3, false) && !transposes(7, 3, false));
+  EXPECT_TRUE(transposes(8, 1, false, DType::kInt64) && !transposes(7, 1, false, DType::kInt64));
 }
 
 TEST(Plan, ReadsColumnMajorBOf16BitsUnpackedForGemv) {

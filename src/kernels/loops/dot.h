@@ -5,11 +5,13 @@
 //
 // The columns of the strip are cut into four runs, and the loop takes one column of each run at a
 // time. A run is one stream: its columns are contiguous in memory, so the hardware prefetcher
-// follows it from column to column.
+// follows it from column to column. If fewer than four columns are left, the tile takes the last of
+// them several times.
 //
 // B: `b_stride` bytes from column to column; its elements are contiguous along k.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/machine.h"
@@ -28,12 +30,17 @@ struct FirstSteps {
   alignas(16) std::byte masks[Ops::kVectors * sizeof(v128_t)] = {};
 };
 
-// The dot products of `rows` rows of A, from `row` on, and of columns `col`, `col + stream_cols`,
-// ... Two rows share the loads of B. Then each product has one accumulator; else it has two.
-// `first` leaves a multiple of kDepth steps of k, so that the loop has whole vectors.
+// From the first column of a tile to each: elements of C, and bytes of B.
+struct DotColumns {
+  size_t c[kDotColumns], b[kDotColumns];
+};
+
+// The dot products of `rows` rows of A, from `row` on, and of four columns, from `col` on. Two rows
+// share the loads of B. Then each product has one accumulator; else it has two. `first` leaves a
+// multiple of kDepth steps of k, so that the loop has whole vectors.
 template <size_t rows, typename Ops>
 [[gnu::always_inline]] inline void dot_tile(const Ops& ops, const Strip& s, size_t row, size_t col,
-                                            size_t stream_cols, const FirstSteps<Ops>& first,
+                                            const DotColumns& at, const FirstSteps<Ops>& first,
                                             v128_t ones) {
   using Acc = typename Ops::Acc;
   constexpr size_t kVectors = Ops::kVectors, kDepth = kVectors * Ops::kLanes,
@@ -51,8 +58,9 @@ template <size_t rows, typename Ops>
     });
     a[i] += first.count * sizeof(Acc);
   });
-  const auto* b_first = static_cast<const std::byte*>(s.b) + col * s.b_stride;
+  const auto* const b_col = static_cast<const std::byte*>(s.b) + col * s.b_stride;
   unroll(columns, [&](auto j) {
+    const std::byte* const b_first = b_col + at.b[j];
     ops.load(b_first, b_k);
     unroll(vectors, [&](auto v) {
       const v128_t b_v = wasm_v128_and(b_k[v], wasm_v128_load(first.masks + v * sizeof(v128_t)));
@@ -62,7 +70,6 @@ template <size_t rows, typename Ops>
       });
     });
     b[j] = b_first + first.count * Ops::kColumn;
-    b_first += stream_cols * s.b_stride;
   });
   for (size_t k = s.k - first.count; k != 0; k -= kDepth) {
     unroll(all_rows, [&](auto i) {
@@ -90,19 +97,18 @@ template <size_t rows, typename Ops>
     });
     transpose(x);
     if (s.accumulate) {
-      unroll(columns, [&](auto j) { sums[j] = c[j * stream_cols]; });
+      unroll(columns, [&](auto j) { sums[j] = c[at.c[j]]; });
       sum = wasm_v128_load(sums);
     }
     unroll(columns, [&](auto j) { sum = Ops::multiply_add(sum, ones, x[j]); });
     wasm_v128_store(sums, sum);
-    unroll(columns, [&](auto j) { c[j * stream_cols] = sums[j]; });
+    unroll(columns, [&](auto j) { c[at.c[j]] = sums[j]; });
     c = reinterpret_cast<Acc*>(reinterpret_cast<std::byte*>(c) + s.c_stride);
   });
 }
 
 // The whole strip, `rows` rows at a time. `rest` computes products with a small K, since adding up
-// lanes would take longer than their dot products, and the last columns, fewer than four. However
-// threads share the work, these are the same columns. If B is read from memory, streams have an odd
+// lanes would take longer than their dot products. If B is read from memory, streams have an odd
 // number of columns, for the reason that axpy.h gives for rows.
 template <typename Ops, KernelFunction rest, size_t rows = 1>
 void dot(const Strip& s) {
@@ -113,27 +119,33 @@ void dot(const Strip& s) {
   const Ops ops;
   const Acc one = 1;
   const v128_t ones = Ops::load_splat(&one);
-  size_t stream_cols = s.cols / kDotColumns;
+  const size_t count = std::min(kDotColumns, s.cols);
+  size_t stream_cols = s.cols / count;
   if (stream_cols > 1 && s.cols * s.b_stride > kFromMemory) {
     stream_cols = (stream_cols - 1) | 1;
+  }
+  DotColumns at;
+#pragma clang loop unroll(disable)
+  for (size_t j = 0; j < kDotColumns; ++j) {
+    at.c[j] = std::min(j, count - 1) * stream_cols;
+    at.b[j] = at.c[j] * s.b_stride;
   }
   FirstSteps<Ops> first{.count = (s.k - 1) % kDepth + 1};
   std::memset(first.masks, 0xff, first.count * sizeof(Acc));
   for (size_t col = 0; col < stream_cols; ++col) {
     size_t row = 0;
     if constexpr (rows > 1) {
-      for (; s.rows - row >= rows; row += rows)
-        dot_tile<rows>(ops, s, row, col, stream_cols, first, ones);
+      for (; s.rows - row >= rows; row += rows) dot_tile<rows>(ops, s, row, col, at, first, ones);
     }
-    for (; row < s.rows; ++row) dot_tile<1>(ops, s, row, col, stream_cols, first, ones);
+    for (; row < s.rows; ++row) dot_tile<1>(ops, s, row, col, at, first, ones);
   }
-  const size_t cols = stream_cols * kDotColumns;
+  const size_t cols = stream_cols * count;
   if (cols == s.cols) return;
   Strip left = s;
   left.cols -= cols;
   left.b = static_cast<const std::byte*>(s.b) + cols * s.b_stride;
   left.c = static_cast<Acc*>(s.c) + cols;
-  (left.cols >= kDotColumns ? dot<Ops, rest, rows> : rest)(left);
+  dot<Ops, rest, rows>(left);
 }
 
 }  // namespace wgemm
