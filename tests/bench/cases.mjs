@@ -294,8 +294,76 @@ const matmulCases = [
   name: `matmul float32 12 x ${sizeOf(each)}${each.transB ? ', transposeB' : ''}`,
 }));
 
+// Products narrower than a tile: in the heap, on arrays, by a loop in JavaScript, and next to the
+// product that fills the tile.
+const besidesHeap = [
+  { arrays: true, own: [{ name: 'arrays' }], peers: [] },
+  { own: [], peers: ['loop'] },
+];
+const narrowCases = [
+  ...[
+    { m: 1, n: 7, k: 4096, transB: true, wider: { n: 8 } },
+    { m: 4, n: 7, k: 4096, transB: true, wider: { n: 8 } },
+    { m: 1, n: 9, k: 4096, transB: true, wider: { n: 12 } },
+    { m: 7, n: 1, k: 4096, wider: { m: 16 } },
+  ].flatMap(({ wider, ...size }) =>
+    ['float32', 'float64', 'int32'].map((dtype) => {
+      const name = sizeOf({ ...size, ...wider });
+      return {
+        ...size,
+        operation: 'gemm',
+        dtype,
+        name: `narrow ${dtype} ${sizeOf(size)}${size.transB ? ', transB' : ''}`,
+        together: [
+          { own: [raw], peers: [] },
+          ...besidesHeap,
+          { ...wider, own: [{ name }], peers: [] },
+        ],
+        goals: [
+          { of: 'wgemm', than: `wgemm, ${name}`, atMost: 1.1 },
+          { of: 'wgemm, arrays', than: 'loop', atMost: 1.1 },
+        ],
+      };
+    }),
+  ),
+  ...['float32', 'float64'].flatMap((dtype) =>
+    [1e4, 1e6, 4e6].map((k) => ({
+      ...{ m: 1, n: 1, k },
+      operation: 'matmul',
+      isVectors: true,
+      dtype,
+      name: `narrow ${dtype} vector times vector, ${k}`,
+      together: [{ own: [raw], peers: [], bounds: k > 1e4 ? ['memory'] : [] }, ...besidesHeap],
+      goals: [
+        k > 1e4 ? reaches('memory') : faster('wgemm', 3, { than: 'loop' }),
+        faster('wgemm, arrays', 1, { than: 'loop' }),
+      ],
+    })),
+  ),
+  ...[
+    { ...cube(4), sharesA: true },
+    ...[2, 3, 4].map(cube),
+    { ...cube(4), transB: true },
+    { m: 1, n: 4, k: 4 },
+  ].map((size) => {
+    const { m, n, k, sharesA, transB } = size;
+    const suffix = `${sharesA ? ', one A' : ''}${transB ? ', transposeB' : ''}`;
+    const atMost = m * n * k === 64 ? 1.1 : 3;
+    return {
+      ...size,
+      batch: 10_000,
+      operation: 'matmul',
+      dtype: 'float32',
+      name: `narrow float32 10000 x ${sizeOf(size)}${suffix}`,
+      together: [{ own: [raw], peers: [] }, ...besidesHeap],
+      goals: [{ of: 'wgemm', than: 'loop', atMost }],
+    };
+  }),
+];
+
 /** The table. */
 export const cases = [
+  ...narrowCases,
   ...gemmCases,
   ...matmulCases,
   ...qgemmCases,

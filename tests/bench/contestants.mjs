@@ -128,14 +128,14 @@ function dataOf(problem) {
   return problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
 }
 
-function matricesOf({ dtype, m, n, k, batch, transA, transB }) {
-  const stack = batch ? [batch] : [];
-  const tensor = (rows, columns, seed) => ({
-    shape: [...stack, rows, columns],
-    data: randomArray(dtype, (batch ?? 1) * rows * columns, seed),
+function matricesOf({ dtype, m, n, k, batch, transA, transB, sharesA, isVectors }) {
+  const tensor = (rows, columns, seed, count = batch) => ({
+    shape: isVectors ? [k] : count ? [count, rows, columns] : [rows, columns],
+    data: randomArray(dtype, (count ?? 1) * rows * columns, seed),
   });
+  const ofA = sharesA ? null : batch;
   return {
-    a: transA ? tensor(k, m, 1) : tensor(m, k, 1),
+    a: transA ? tensor(k, m, 1, ofA) : tensor(m, k, 1, ofA),
     b: transB ? tensor(n, k, 2) : tensor(k, n, 2),
   };
 }
@@ -260,14 +260,12 @@ function memoryOf(wg, arrays) {
   };
 }
 
-function matmulOn(wg, { dtype, batch, m, n, transB }, { a, b }) {
-  const [x, w, y] = [inHeap(wg, dtype, a), inHeap(wg, dtype, b), wg.alloc(dtype, [batch, m, n])];
-  const options = { transposeB: transB, out: y };
-  return {
-    run: repeated(() => wg.matmul(x, w, null, options)),
-    result: () => y.data.slice(),
-    dispose: () => [x, w, y].forEach((each) => each.dispose()),
-  };
+function matmulOn(wg, { dtype, batch, m, n, transB, isVectors, arrays }, { a, b }) {
+  const memory = memoryOf(wg, arrays);
+  const out = memory.result(dtype, isVectors ? [] : [batch, m, n]);
+  const options = { transposeB: transB, out };
+  const args = [memory.tensor(dtype, a), memory.tensor(dtype, b), null, options];
+  return wgemmCalls(wg, 'matmul', args, memory);
 }
 
 /** The same stack by as many calls of gemm. */
@@ -288,9 +286,34 @@ function gemmsOn(wg, problem, data) {
 
 // --- peers ---------------------------------------------------------------------------------------
 
+/** The loop that a program has without a library. */
+function loopOf({ m, n, k, batch = 1, transB, sharesA }, { a, b }) {
+  const y = new b.data.constructor(batch * m * n);
+  const [stepK, stepN] = transB ? [1, k] : [n, 1];
+  const [x, w] = [a.data, b.data];
+  return {
+    name: 'loop',
+    run: repeated(() => {
+      for (let each = 0, at = 0; each < batch; ++each) {
+        const [ofA, ofB] = [sharesA ? 0 : each * m * k, each * k * n];
+        for (let i = 0; i < m; ++i) {
+          for (let j = 0; j < n; ++j, ++at) {
+            let sum = 0;
+            for (let l = 0; l < k; ++l) sum += x[ofA + i * k + l] * w[ofB + l * stepK + j * stepN];
+            y[at] = sum;
+          }
+        }
+      }
+    }),
+    result: () => y,
+  };
+}
+
 async function peersOf(problem, data, { ort }) {
   const { operation, dtype, peers = allPeers } = problem;
-  const contestants = [];
+  const contestants = peers.includes('loop') ? [loopOf(problem, data)] : [];
+  if (peers.every((peer) => peer === 'loop'))
+    return contestants.map((contestant) => ({ kind: 'peer', ...contestant }));
   const model = modelOf(problem, data);
   if (model && peers.includes('ORT')) contestants.push(await ortOn(ort, model, ['A', 'B'], 'ORT'));
   if (model && peers.includes('ORT, constant B'))
@@ -434,7 +457,7 @@ function numpyOn({ dtype, transA, transB, packed, arrays }, { a, b }) {
 /**
  * 'micro-kernel': the kernel that wgemm uses for the case, on packed panels. 'limit': the innermost
  * step of its type, in registers. 'scalar limit': the same without vectors, for int64. 'memory': B
- * is read, and nothing else. 'two at once': twice the product, in two processes.
+ * is read, or both vectors, and nothing else. 'two at once': twice the product, in two processes.
  */
 /** @param own wgemm in its first form: the bound 'micro-kernel' uses its kernel */
 async function boundOf(bound, problem, { wg }, own) {
@@ -490,9 +513,10 @@ async function scalarLimitOf(build) {
   };
 }
 
-async function bandwidthOf(build, { dtype = 'int8', n, k }) {
+async function bandwidthOf(build, { dtype = 'int8', n, k, isVectors }) {
   const program = await startProgram(build);
-  program._set_memory(n * k * randomArray(dtype, 1).BYTES_PER_ELEMENT);
+  const elements = isVectors ? 2 * k : n * k;
+  program._set_memory(elements * randomArray(dtype, 1).BYTES_PER_ELEMENT);
   return {
     name: 'memory',
     kind: 'bound',
