@@ -32,6 +32,9 @@ constexpr size_t kMostTensors = 10;
 constexpr size_t kBlockLength = 16 + kMostTensors * (8 + 2 * kMaxRank);
 double argument_block[kBlockLength];
 
+// Memory for copies of the arrays of a small call. Its length is in js/call/staging.ts, too.
+alignas(kArenaAlignment) std::byte staging[16384];
+
 // In bindings/blocks.js. Moves Runs of the operand at `place` among the tensors to an address, or
 // from the address if the operand is the result.
 extern "C" void wgemm_move_block(int place, double offset, double count, double length,
@@ -519,6 +522,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
   function("block", +[] { return address(argument_block); });
   function("blockLength", +[] { return kBlockLength; });
+  function("staging", +[] { return address(staging); });
   function("compute", &compute);
   function("explain", &run_explain);
   function("pack", &run_pack);

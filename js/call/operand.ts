@@ -89,6 +89,8 @@ export function readTensor(
   options?: readonly string[],
 ): Operand {
   const { dtypes, handles } = reader;
+  if (isReadable(value) && Object.getPrototypeOf(value) === Object.prototype)
+    return readPlain(reader, op, name, value, options);
   if (HeapTensor.is(value) || handles?.isTensor(value))
     return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
   if (PackedWeights.is(value) || handles?.isWeights(value)) {
@@ -110,10 +112,23 @@ export function readTensor(
       name,
       `${op}: ${name} is a copy of a handle; pass the handle that alloc() or pack() returned`,
     );
+  return readPlain(reader, op, name, value, options);
+}
+
+/** Reads an object that is not a handle. Handles have other prototypes, which cannot change. */
+function readPlain(
+  reader: Reader,
+  op: string,
+  name: string,
+  value: object,
+  options?: readonly string[],
+): Operand {
+  const { dtypes, handles } = reader;
   checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
   const { data, dtype } = tensor; // once: they may be getters
-  if (HeapTensor.is(data) || handles?.isTensor(data)) {
+  const isArray = classOf(data) !== undefined;
+  if (!isArray && (HeapTensor.is(data) || handles?.isTensor(data))) {
     const { dtype: held } = data;
     if (dtype !== undefined && dtype !== held) {
       const found = `has dtype ${describe(dtype)} and as data a tensor of ${held}`;
@@ -123,7 +138,7 @@ export function readTensor(
   }
   if (data === undefined)
     checkMistaken(op, name, value, options ? options.concat(reader.callOptions ?? []) : []);
-  if (isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
+  if (!isArray && isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
     checkOurs(op, name, data);
   const read = readData(op, name, { data, dtype }, dtypesOf);
   return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);

@@ -10,7 +10,7 @@ import type { Arguments, Call, Operation } from './call.js';
 import { locate } from './operand.js';
 import { runWithinLimit } from './out-of-core.js';
 import { operandOfResult } from './result.js';
-import { compute, copyIn, roomOf, stagedOf } from './staging.js';
+import { compute, copyIn, roomOf, smallRoom, stagedOf } from './staging.js';
 
 /**
  * @internal Whether all operands of a call are in the heap, as `runInHeap` needs them. Runs no code
@@ -20,9 +20,9 @@ export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: un
   if (core.disposed) return false; // code that read the options may have disposed of it
   const hasC = c !== undefined && c !== null;
   return (
+    HeapTensor.is(out) && // most calls have none
     HeapTensor.is(a) &&
     (HeapTensor.is(b) || PackedWeights.is(b)) &&
-    HeapTensor.is(out) &&
     (!hasC || HeapTensor.is(c))
   );
 }
@@ -79,7 +79,17 @@ export function makeCall(core: Core, read: Arguments): Call {
 
 /** @internal Computes. Returns the result: `out`, or a tensor with an array of its own. */
 export function runCall(call: Call): unknown {
-  return call.core.guard(call.operation.name, () => runGuarded(call));
+  const { core, operation } = call;
+  let result: unknown;
+  core.enter(operation.name);
+  try {
+    result = runGuarded(call);
+  } catch (error) {
+    core.leave(error);
+    throw error;
+  }
+  core.leave();
+  return result;
 }
 
 /** The most bytes of scratch that A takes if the call quantizes it. */
@@ -93,6 +103,10 @@ function runGuarded(call: Call): unknown {
   const staged = stagedOf(call);
   const room = roomOf(core, staged);
   if (room === 0) return compute(call);
+  if (room <= smallRoom) {
+    copyIn(call, staged, core.staging);
+    return compute(call);
+  }
   const address = core.mustAsk(room + bytesOfQuantized(call)) ? 0 : core.module.allocate(room);
   if (address === 0) return runWithinLimit(call);
   try {

@@ -1,4 +1,5 @@
 /** The core as the rest of js/ sees it: its lifetime, heap, block of arguments and errors. */
+import { bytesOf, viewOf } from '../base/arrays.js';
 import {
   ArgumentError,
   DisposedError,
@@ -85,7 +86,11 @@ export class Core {
   readonly #threads: number;
   readonly #blockAddress: number;
   readonly #blockLength: number;
+  /** The address of memory for the copies of a small call. */
+  readonly staging: number;
   #block: Float64Array | undefined;
+  /** By type: the whole memory. */
+  #elements: Partial<Record<DType, DataArray>> = {};
   /**
    * All buffers of its memory so far. After shared memory grew, the old ones show its bytes too.
    */
@@ -113,6 +118,7 @@ export class Core {
     );
     this.#blockAddress = module.block();
     this.#blockLength = module.blockLength();
+    this.staging = module.staging();
   }
 
   /**
@@ -134,6 +140,7 @@ export class Core {
   #letGo(): void {
     this.#module = undefined;
     this.#block = undefined;
+    this.#elements = {};
     this.#views = new WeakMap();
     this.#held.clear();
     this.#pages.clear();
@@ -253,6 +260,17 @@ export class Core {
       this.#block = new Float64Array(this.buffer, this.#blockAddress, this.#blockLength);
     }
     return this.#block;
+  }
+
+  /** The memory as elements of a type. Valid until the memory grows. */
+  elements(dtype: DType): DataArray {
+    let view = this.#elements[dtype];
+    if (view?.buffer !== this.buffer) {
+      const length = Math.floor(this.buffer.byteLength / bytesOf(dtype));
+      view = viewOf(dtype, this.buffer, 0, length);
+      this.#elements[dtype] = view;
+    }
+    return view;
   }
 
   /** The view of a tensor, a new one if the memory has moved. */

@@ -24,6 +24,7 @@ export interface CoreModule {
   setThreads(threads: number): number;
   block(): number;
   blockLength(): number;
+  staging(): number;
   compute(operation: number, end: number): number;
   explain(operation: number, reserved: number): number;
   pack(): number;

@@ -12,6 +12,7 @@ import {
   readFlag,
 } from '../call/options.js';
 import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
+import { runSmall } from '../call/small.js';
 import type { Core } from '../instance/core.js';
 import type { HeapTensor, PackedWeights, TensorLike, TensorView } from '../instance/heap.js';
 import { operations } from './operations.js';
@@ -70,6 +71,11 @@ const op = 'gemm';
 const row = operations[op];
 const { at, length } = row.attributes;
 
+/** The attributes of a call without options. */
+const bare = new Float64Array(length);
+const none = undefined;
+writeAttributes(bare, none, none, none, none, none, none, none);
+
 /** @internal */
 export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options: unknown): unknown {
   core.checkAlive(op);
@@ -82,9 +88,13 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    const attributes = new Float64Array(length);
-    writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
-    return runCall(makeCall(core, readArguments(core, attributes, a, b, c, out)));
+    const given = alpha ?? beta ?? transA ?? transB ?? opset ?? broadcast ?? activation;
+    const isBare = given === undefined;
+    const attributes = isBare ? bare : new Float64Array(length);
+    if (!isBare)
+      writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);
+    const read = readArguments(core, attributes, a, b, c, out);
+    return (isBare ? runSmall(core, read) : undefined) ?? runCall(makeCall(core, read));
   }
   writeAttributes(core.block, alpha, beta, transA, transB, opset, broadcast, activation);
   return runInHeap(

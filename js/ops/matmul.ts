@@ -12,6 +12,7 @@ import {
   readFlag,
 } from '../call/options.js';
 import { isInHeap, makeCall, runCall, runInHeap } from '../call/run.js';
+import { runSmall } from '../call/small.js';
 import type { Core } from '../instance/core.js';
 import type { HeapTensor, TensorLike, TensorView } from '../instance/heap.js';
 import { operations } from './operations.js';
@@ -82,7 +83,8 @@ export function runMatMul(
   ) {
     const attributes = attributesOfMatMul(transposeA, transposeB, 0, activation, alpha);
     const read = readArguments(core, attributes, src, weights, bias, out, outType);
-    return runCall(makeCall(core, read));
+    const isBare = (alpha ?? transposeA ?? transposeB ?? outType ?? activation) === undefined;
+    return (isBare ? runSmall(core, read) : undefined) ?? runCall(makeCall(core, read));
   }
   // 0 is the type of a result that the call makes, for which there is `out` here.
   writeAttributes(core.block, alpha, transposeA, transposeB, 0, activation);

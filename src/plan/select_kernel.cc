@@ -22,6 +22,17 @@ constexpr int64_t kShortDotSteps = 32;
 
 constexpr int64_t kVectorBytes = 16;
 
+// Most multiply-adds of a product whose floating point no kernel fuses. JavaScript computes products
+// of this size, too, and must get the same bits: js/call/small.ts.
+constexpr double kMostUnfused = 512;
+
+bool is_unfused(const Problem& problem) {
+  // A block of a larger problem has the kernels of that problem.
+  return problem.part_steps == 0 && !problem.b.nbits_format() &&
+         static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                 static_cast<double>(problem.k) <= kMostUnfused;
+}
+
 // Rows that one matrix B serves.
 int64_t rows_of_b(const Problem& problem) {
   return problem.m * products_of(problem.batch_sharing_b());
@@ -101,10 +112,11 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
   const bool short_rows =
       b.row_stride <= kShortRowBytes / static_cast<int64_t>(dtype_bytes(b.dtype));
   const int64_t rows = rows_of_b(problem);
+  const bool may_fuse = determinism == Determinism::kFast && !is_unfused(problem);
   const Kernel* kernel = table.rows;
   for (; kernel < table.rows + table.count - 1; ++kernel) {
     const bool fast_here = kernel->processor == Processor::kAny || kernel->processor == processor;
-    const bool allowed = kernel->strict || determinism == Determinism::kFast;
+    const bool allowed = kernel->strict || may_fuse;
     const bool short_dots = problem.k <= kShortDotSteps &&
                             kernel->b_layout == BLayout::kColumnMajor &&
                             kernel->b_type != kernel->compute;
