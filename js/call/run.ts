@@ -103,11 +103,12 @@ function runGuarded(call: Call): unknown {
   const staged = stagedOf(call);
   const room = roomOf(core, staged);
   if (room === 0) return compute(call);
+  if (core.mustAsk(room + bytesOfQuantized(call))) return runWithinLimit(call);
   if (room <= smallRoom) {
     copyIn(call, staged, core.staging);
     return compute(call);
   }
-  const address = core.mustAsk(room + bytesOfQuantized(call)) ? 0 : core.module.allocate(room);
+  const address = core.module.allocate(room);
   if (address === 0) return runWithinLimit(call);
   try {
     copyIn(call, staged, address);

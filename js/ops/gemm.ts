@@ -88,8 +88,14 @@ export function runGemm(core: Core, a: unknown, b: unknown, c: unknown, options:
   // Reading the elements of an array may run code of the caller. It must run before anything is in
   // the block.
   if (typeof activation === 'object' || !isInHeap(core, a, b, c, out)) {
-    const given = alpha ?? beta ?? transA ?? transB ?? opset ?? broadcast ?? activation;
-    const isBare = given === undefined;
+    const isBare =
+      alpha === undefined &&
+      beta === undefined &&
+      transA === undefined &&
+      transB === undefined &&
+      opset === undefined &&
+      broadcast === undefined &&
+      activation === undefined;
     const attributes = isBare ? bare : new Float64Array(length);
     if (!isBare)
       writeAttributes(attributes, alpha, beta, transA, transB, opset, broadcast, activation);

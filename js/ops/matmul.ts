@@ -83,7 +83,12 @@ export function runMatMul(
   ) {
     const attributes = attributesOfMatMul(transposeA, transposeB, 0, activation, alpha);
     const read = readArguments(core, attributes, src, weights, bias, out, outType);
-    const isBare = (alpha ?? transposeA ?? transposeB ?? outType ?? activation) === undefined;
+    const isBare =
+      alpha === undefined &&
+      transposeA === undefined &&
+      transposeB === undefined &&
+      outType === undefined &&
+      activation === undefined;
     return (isBare ? runSmall(core, read) : undefined) ?? runCall(makeCall(core, read));
   }
   // 0 is the type of a result that the call makes, for which there is `out` here.

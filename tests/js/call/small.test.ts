@@ -1,0 +1,127 @@
+/** Small products on arrays, which JavaScript computes: their bits are those of the core. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGemm, type DType, type Gemm } from 'wgemm';
+import { arrayClasses } from '../support/dtypes.js';
+import { Random } from '../support/random.js';
+
+const most = 512;
+const dtypes = ['float32', 'float64', 'int32', 'uint32'] as const;
+type Small = (typeof dtypes)[number];
+
+/** All shapes [m, n, k] whose product has at most `most` multiply-adds, and some just above. */
+function* shapes(): Generator<[number, number, number]> {
+  for (let m = 1; m <= most; ++m)
+    for (let n = 1; m * n <= most; ++n) {
+      const last = Math.floor(most / (m * n));
+      for (let k = 1; k <= last; k += k < 9 ? 1 : 7) yield [m, n, k];
+      yield [m, n, last];
+      if (m * n < 20) yield [m, n, last + 1];
+    }
+}
+
+/** Elements with zeros of both signs, infinities, NaN and values that cancel. */
+function elements(random: Random, dtype: Small, size: number): Float32Array {
+  const data = new arrayClasses[dtype](size) as Float32Array;
+  const special = [0, -0, Infinity, -Infinity, NaN, 1e-40, 3e38, -3e38];
+  for (let i = 0; i < size; ++i) {
+    const pick = random.between(0, 400);
+    if (!dtype.startsWith('float')) data[i] = random.between(0, 2 ** 32 - 1);
+    else data[i] = special[pick] ?? (random.between(-1000, 1000) / 64) * 1.0000001 ** i;
+  }
+  return data;
+}
+
+const bitsOf = (data: ArrayBufferView) =>
+  Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('latin1');
+
+describe.each(['strict', 'fast'] as const)('in %s mode', (determinism) => {
+  let wg: Gemm;
+  beforeAll(async () => {
+    wg = await createGemm({ determinism });
+  });
+  afterAll(() => {
+    wg.dispose();
+  });
+
+  it.each(dtypes)('%s has the bits of products in the heap', (dtype) => {
+    const random = new Random(5);
+    const heap = [0, 1, 2].map(() => wg.alloc(dtype, [most + 40]));
+    let wrong = 0;
+    for (const [m, n, k] of shapes()) {
+      const a = { data: elements(random, dtype, m * k), shape: [m, k] };
+      const b = { data: elements(random, dtype, k * n), shape: [k, n] };
+      const view = (i: number, shape: number[]) => ({ data: heap[i]!, shape, offset: 0 });
+      (heap[0]!.data as Float32Array).set(a.data);
+      (heap[1]!.data as Float32Array).set(b.data);
+      const out = view(2, [m, n]);
+      wg.gemm(view(0, a.shape) as never, view(1, b.shape) as never, null, { out: out as never });
+      const wanted = heap[2]!.data.slice(0, m * n) as Float32Array;
+      const own = { data: new (a.data.constructor as typeof Float32Array)(m * n), shape: [m, n] };
+      const results = [
+        wg.gemm(a, b).data,
+        wg.matmul(a, b).data,
+        wg.gemm(a, b, null, { out: own }).data,
+      ];
+      for (const data of results) {
+        const isSame =
+          determinism === 'strict'
+            ? bitsOf(data) === bitsOf(wanted)
+            : data.every((value, i) => Object.is(value, wanted[i])); // NaN has any bits
+        if (!isSame) ++wrong;
+      }
+    }
+    expect(wrong).toBe(0);
+    for (const tensor of heap) tensor.dispose();
+  });
+});
+
+describe('the core computes', () => {
+  let wg: Gemm;
+  beforeAll(async () => {
+    wg = await createGemm();
+  });
+  afterAll(() => {
+    wg.dispose();
+  });
+  const of = (dtype: DType, shape: number[]) => ({
+    data: new arrayClasses[dtype](4).fill((dtype === 'int64' ? 2n : 2) as never),
+    shape,
+    dtype,
+  });
+
+  it('what JavaScript does not: other types, options, C, and out over an input', () => {
+    const x = of('float32', [2, 2]);
+    for (const dtype of ['float16', 'bfloat16', 'int64'] as const) {
+      const other = of(dtype, [2, 2]);
+      expect(wg.gemm(other as never, other as never)).toMatchObject({ dtype, shape: [2, 2] });
+    }
+    expect(wg.gemm(x as never, x as never, 1).data).toEqual(Float32Array.of(9, 9, 9, 9));
+    expect(wg.gemm(x as never, x as never, null, { alpha: 0.5 }).data[0]).toBe(4);
+    expect(() => wg.gemm(x as never, x as never, null, { out: x as never })).toThrow('overlap');
+  });
+
+  it('errors of small operands', () => {
+    const x = of('float32', [2, 2]) as never;
+    expect(() => wg.gemm(x, of('float32', [4, 1]) as never)).toThrow('K');
+    expect(() => wg.gemm(x, of('float32', [2, 3]) as never)).toThrow('elements');
+    expect(() => wg.gemm(x, of('float64', [2, 2]) as never)).toThrow('float');
+    const own = wg.alloc('float32', [2, 2]);
+    const view = { data: own.data, shape: [2, 2] };
+    own.dispose();
+    expect(() => wg.gemm(view, x)).toThrow('disposed');
+  });
+
+  it('nothing once the instance has ended', async () => {
+    const other = await createGemm();
+    const x = of('float32', [2, 2]) as never;
+    const ends = {
+      shape: [2, 2],
+      get data() {
+        other.dispose();
+        return Float32Array.of(1, 2, 3, 4);
+      },
+    };
+    expect(() => other.gemm(ends, x)).toThrow('disposed');
+    expect(() => other.gemm(x, x)).toThrow('disposed');
+  });
+});
