@@ -76,34 +76,35 @@ export function holds(dtype: DType, value: number): boolean {
   return Number.isInteger(value) && min <= value && value < min + range;
 }
 
-/**
- * Reads an internal property of a typed array of any realm. Properties that users added to the
- * array do not count.
- */
-function intrinsic(
-  name: typeof Symbol.toStringTag | 'length' | 'byteLength' | 'buffer' | 'byteOffset',
-): (array: unknown) => unknown {
-  const property = Object.getOwnPropertyDescriptor(
-    Object.getPrototypeOf(Uint8Array.prototype),
-    name,
-  );
-  return (array) => property?.get?.call(array) as unknown;
+/** What reads a property that every typed array has. Properties that users add do not count. */
+function getterOf(name: string | symbol): (this: unknown) => unknown {
+  const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object;
+  return Object.getOwnPropertyDescriptor(prototype, name)?.get as () => unknown;
 }
 
+const getClass = getterOf(Symbol.toStringTag);
+const getLength = getterOf('length');
+const getByteLength = getterOf('byteLength');
+const getBuffer = getterOf('buffer');
+const getByteOffset = getterOf('byteOffset');
+
+// These functions take arrays of any realm. Each is written out, so that engines compile it to a
+// load.
+
 /** @internal The name of its class; undefined for anything else. */
-export const classOf = intrinsic(Symbol.toStringTag) as (value: unknown) => string | undefined;
+export const classOf = (value: unknown) => getClass.call(value) as string | undefined;
 
 /** @internal */
-export const lengthOf = intrinsic('length') as (array: DataArray) => number;
+export const lengthOf = (array: DataArray) => getLength.call(array) as number;
 
 /** @internal */
-export const byteLengthOf = intrinsic('byteLength') as (array: DataArray) => number;
+export const byteLengthOf = (array: DataArray) => getByteLength.call(array) as number;
 
 /** @internal */
-export const bufferOf = intrinsic('buffer') as (array: DataArray) => ArrayBufferLike;
+export const bufferOf = (array: DataArray) => getBuffer.call(array) as ArrayBufferLike;
 
 /** @internal */
-export const offsetOf = intrinsic('byteOffset') as (array: DataArray) => number;
+export const offsetOf = (array: DataArray) => getByteOffset.call(array) as number;
 
 /** @internal */
 export function isDetached(buffer: ArrayBufferLike): boolean {

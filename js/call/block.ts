@@ -67,6 +67,25 @@ function writeOperand(
   return at;
 }
 
+/** @internal Writes a contiguous matrix in the heap. Returns the end of what it wrote. */
+export function writeMatrix(
+  block: Float64Array,
+  at: number,
+  dtype: number,
+  address: number,
+  rows: number,
+  cols: number,
+): number {
+  block[at] = dtype;
+  block[at + 1] = address;
+  block[at + 2] = rows * cols;
+  block[at + 3] = 2;
+  block[at + 4] = 0;
+  block[at + 5] = rows;
+  block[at + 6] = cols;
+  return at + 7;
+}
+
 /** The number of a buffer among `buffers`, from 1. Adds the buffer if it is new. */
 function numberOf(buffer: unknown, buffers: unknown[]): number {
   const index = buffers.indexOf(buffer);

@@ -127,7 +127,8 @@ function readPlain(
   checkOurs(op, name, value);
   const tensor = unpolluted(value, tensorKeys);
   const { data, dtype } = tensor; // once: they may be getters
-  const isArray = classOf(data) !== undefined;
+  const array = classOf(data);
+  const isArray = array !== undefined;
   if (!isArray && (HeapTensor.is(data) || handles?.isTensor(data))) {
     const { dtype: held } = data;
     if (dtype !== undefined && dtype !== held) {
@@ -140,7 +141,7 @@ function readPlain(
     checkMistaken(op, name, value, options ? options.concat(reader.callOptions ?? []) : []);
   if (!isArray && isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
     checkOurs(op, name, data);
-  const read = readData(op, name, { data, dtype }, dtypesOf);
+  const read = readData(op, name, { data, dtype }, dtypesOf, array);
   return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);
 }
 
@@ -183,20 +184,21 @@ function checkOurs(op: string, name: string, value: object): void {
 
 /**
  * @internal Reads the array of a tensor, and its type. `allowed`: the types that an array of each
- * class may hold.
+ * class may hold. `found`: the class of the array.
  */
 export function readData(
   op: string,
   name: string,
   { data, dtype }: Record<string, unknown>,
   allowed: Record<string, readonly DType[]>,
+  found = classOf(data),
 ): { data: DataArray; dtype: DType } {
-  const array = classOf(data) ?? describe(data);
+  const array = found ?? describe(data);
   const held = allowed[array];
   if (!held) {
     const refused = /^(gemm|matmul)(In|Uin)t8A/; // 8-bit arrays are for other calls
     const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
-    const advice = classOf(data) === undefined ? conversion : '';
+    const advice = found === undefined ? conversion : '';
     throw new DTypeError(
       op,
       name,

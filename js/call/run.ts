@@ -49,17 +49,22 @@ export function runInHeap(
     : writePacked(core, op, matrices[1], b, block, at);
   at = c ? writeHeld(core, op, matrices[2], c, block, at) : writeNothing(block, at);
   at = writeHeld(core, op, 'out', out, block, at);
-  core.enter(op);
+  computeBlock(core, operation, at);
+  return out;
+}
+
+/** @internal Computes from the block up to `end`. */
+export function computeBlock(core: Core, operation: Operation, end: number): void {
+  core.enter(operation.name);
   let code: number;
   try {
-    code = operation.run(core.module, at);
+    code = operation.run(core.module, end);
   } catch (error) {
     core.leave(error);
     throw error;
   }
   core.leave();
-  core.check(code, op);
-  return out;
+  core.check(code, operation.name);
 }
 
 /**

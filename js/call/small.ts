@@ -3,14 +3,25 @@
  * core takes several times as long. The bits are the same: the core fuses no product of this size,
  * wherever its operands are (src/plan/select_kernel.cc).
  */
-import { bufferOf, classOf, lengthOf } from '../base/arrays.js';
+import {
+  arrayOf,
+  bufferOf,
+  bytesOf,
+  classNameOf,
+  classOf,
+  lengthOf,
+  offsetOf,
+} from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
+import { writeMatrix, writeNothing } from './block.js';
 import type { Arguments } from './call.js';
 import type { Operand } from './operand.js';
+import { computeBlock } from './run.js';
+import { smallRoom } from './staging.js';
 
 /** The most multiply-adds. */
-const mostSmall = 512;
+const mostSmall = 216;
 
 /** Writes y = a * b, with a of shape (m, k) and b of shape (k, n). */
 type Loop<A = never> = (y: A, a: A, b: A, m: number, n: number, k: number) => void;
@@ -71,65 +82,109 @@ const int32: Loop<Int32Array | Uint32Array> = (y, a, b, m, n, k) => {
 };
 
 const loops: Partial<Record<DType, Loop>> = { float32, float64, int32, uint32: int32 };
-const classes = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-};
-
 /**
- * @internal Computes a call without options, if its product is small and in arrays. Otherwise
+ * @internal Computes a call without options, if its operands are small matrices in arrays. Otherwise
  * returns undefined, also if something is wrong with an operand.
  */
-export function runSmall(core: Core, { operands, out }: Arguments): unknown {
+export function runSmall(core: Core, read: Arguments): unknown {
+  const { operands, out } = read;
   const [a, b, addend, result] = operands as [Operand, Operand, Operand | null, Operand | null];
+  if (core.disposed || addend !== null) return undefined; // code that read the operands may dispose
   const dtype = core.dtypes[a.dtype] as DType;
-  const loop = loops[dtype];
   const [m, k] = a.shape as [number, number];
   const n = b.shape[1] as number;
-  const work = m * n * k;
+  const size = m * n;
+  const bytes = (size + m * k + k * n + 3 * alignment) * bytesOf(dtype);
   if (
-    core.disposed || // by code that read the operands
-    addend !== null ||
-    !loop ||
-    !(work >= 1 && work <= mostSmall) ||
+    !(size * k >= 1 && bytes <= smallRoom) ||
     a.dtype !== b.dtype ||
     k !== b.shape[0] ||
-    !isPlain(core, a, m * k) ||
-    !isPlain(core, b, k * n)
+    !isPlain(core, a, dtype, m * k) ||
+    !isPlain(core, b, dtype, k * n)
   )
     return undefined;
-  if (result === null) {
-    const data = new classes[dtype as keyof typeof classes](m * n);
-    loop(data as never, a.source as never, b.source as never, m, n, k);
-    return { data, shape: [m, n], dtype };
-  }
   if (
-    result.dtype !== a.dtype ||
-    result.shape[0] !== m ||
-    result.shape[1] !== n ||
-    !isPlain(core, result, m * n) ||
-    isShared(result, a) ||
-    isShared(result, b)
+    result !== null &&
+    (result.dtype !== a.dtype ||
+      result.shape[0] !== m ||
+      result.shape[1] !== n ||
+      !isPlain(core, result, dtype, size) ||
+      mayOverlap(result, a, b))
   )
     return undefined;
-  loop(result.source as never, a.source as never, b.source as never, m, n, k);
-  return out;
+  const loop = size * k <= mostSmall ? loops[dtype] : undefined;
+  if (!loop && core.mustAsk(bytes)) return undefined;
+  let y = result?.source as DataArray | undefined;
+  if (loop) {
+    y ??= arrayOf(dtype, size);
+    loop(y as never, a.source as never, b.source as never, m, n, k);
+  } else y = runCopied(core, read, a, b, y, m, n, k);
+  return result === null ? { data: y, shape: [m, n], dtype } : out;
 }
 
-/** Whether an operand is a contiguous matrix in an array of the caller. */
-function isPlain(core: Core, { shape, strides, offset, source }: Operand, size: number): boolean {
+/** Elements to which operands are aligned. */
+const alignment = 16;
+const aligned = (elements: number) => Math.ceil(elements / alignment) * alignment;
+
+/** Up to this many elements are copied one by one: a view would take longer. */
+const fewElements = 64;
+
+/** Lets the core compute from copies. Returns the result: `y`, or a new array. */
+function runCopied(
+  core: Core,
+  { operation, attributes }: Arguments,
+  a: Operand,
+  b: Operand,
+  y: DataArray | undefined,
+  m: number,
+  n: number,
+  k: number,
+): DataArray {
+  const dtype = core.dtypes[a.dtype] as DType;
+  let heap = core.elements(dtype) as Float32Array;
+  const bytes = heap.BYTES_PER_ELEMENT;
+  const first = core.staging / bytes;
+  const atB = first + aligned(m * k);
+  const atY = atB + aligned(k * n);
+  heap.set(a.source as Float32Array, first);
+  heap.set(b.source as Float32Array, atB);
+  const { block } = core;
+  let at = 0;
+  for (; at < attributes.length; ++at) block[at] = attributes[at] as number;
+  at = writeMatrix(block, at, a.dtype, first * bytes, m, k);
+  at = writeMatrix(block, at, a.dtype, atB * bytes, k, n);
+  at = writeNothing(block, at);
+  at = writeMatrix(block, at, a.dtype, atY * bytes, m, n);
+  computeBlock(core, operation, at);
+  heap = core.elements(dtype) as Float32Array; // scratch may have moved the memory
+  if (!y) return heap.slice(atY, atY + m * n);
+  const target = y as Float32Array;
+  if (m * n > fewElements) target.set(heap.subarray(atY, atY + m * n));
+  else for (let i = 0; i < m * n; ++i) target[i] = heap[atY + i] as number;
+  return y;
+}
+
+/** Whether an operand is a contiguous matrix in an array of the caller, of the class that the library makes. */
+function isPlain(
+  core: Core,
+  { shape, strides, offset, source }: Operand,
+  dtype: DType,
+  size: number,
+): boolean {
   return (
     shape.length === 2 &&
     strides === null &&
     offset === null &&
-    classOf(source) !== undefined &&
-    lengthOf(source as DataArray) === size &&
-    !core.owns(bufferOf(source as DataArray))
+    ArrayBuffer.isView(source) &&
+    lengthOf(source) === size &&
+    // Nothing of the heap begins at its first byte. The buffer of a small array is slow to get.
+    (offsetOf(source) === 0 || !core.owns(bufferOf(source))) &&
+    (dtype !== 'float16' || classOf(source) === classNameOf(dtype))
   );
 }
 
-/** Whether two operands may overlap. */
-const isShared = (one: Operand, other: Operand): boolean =>
-  bufferOf(one.source as DataArray) === bufferOf(other.source as DataArray);
+/** Whether the result may overlap an operand. */
+function mayOverlap({ source }: Operand, a: Operand, b: Operand): boolean {
+  const buffer = bufferOf(source as DataArray);
+  return buffer === bufferOf(a.source as DataArray) || buffer === bufferOf(b.source as DataArray);
+}

@@ -1,5 +1,5 @@
 /** Staging: memory in the heap for copies of the caller's arrays while a call computes. */
-import { arrayOf, bytesOf, copiedFrom } from '../base/arrays.js';
+import { bytesOf, classNameOf, classOf, copiedFrom } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
@@ -10,23 +10,20 @@ import { type Operand, viewOfBytes } from './operand.js';
 /** @internal The bytes from `core.staging` on. bindings/embind.cc has the length, too. */
 export const smallRoom = 16384;
 
-/** Up to this many elements are copied one by one: views for `set()` would take longer. */
+/** Up to this many elements of a result are copied one by one: a view would take longer. */
 const fewElements = 64;
 
-/** The types whose elements are copied fast one by one: others need bigints or conversions. */
-const quick = new Set<DType>([
-  'float32',
-  'float64',
-  'bfloat16',
-  'int32',
-  'uint32',
-  'int8',
-  'uint8',
-]);
-
-/** Whether an operand has few elements, and they are all elements of its array. */
-const isShort = ({ size, strides, offset }: Operand): boolean =>
-  size <= fewElements && strides === null && offset === null;
+/**
+ * The memory as an array of the operand's class, if the call is small and copies the whole array of
+ * the caller. Such a copy needs no view of its own.
+ */
+function elementsFor(core: Core, operand: Operand): Float32Array | undefined {
+  const { dtype, size, source, strides, offset } = operand;
+  const type = core.dtypes[dtype] as DType;
+  if (strides !== null || offset !== null || size * bytesOf(type) > smallRoom) return undefined;
+  if (source !== null && classOf(source) !== classNameOf(type)) return undefined;
+  return core.elements(type) as Float32Array;
+}
 
 /** @internal The operands to stage: the caller's arrays, and a result that the call makes. */
 export function stagedOf({ operands }: Call): Operand[] {
@@ -61,13 +58,9 @@ export function copyIn(
     address += roomFor(core, operand);
     // The result is only written. If it has strides, the bytes between its elements must stay.
     if (outside === null || (operand === result && operand.strides === null)) continue;
-    const dtype = core.dtypes[operand.dtype] as DType;
-    if (isShort(operand) && quick.has(dtype)) {
-      const source = operand.source as Float32Array;
-      const heap = core.elements(dtype) as Float32Array;
-      const first = operand.address / bytesOf(dtype);
-      for (let i = 0; i < operand.size; ++i) heap[first + i] = source[i] as number;
-    } else core.module.HEAPU8.set(viewOfBytes(outside), operand.address);
+    const heap = elementsFor(core, operand);
+    if (heap) heap.set(operand.source as Float32Array, operand.address / heap.BYTES_PER_ELEMENT);
+    else core.module.HEAPU8.set(viewOfBytes(outside), operand.address);
   }
 }
 
@@ -81,11 +74,10 @@ export function compute({ core, operation, attributes, operands, result, out }: 
   }
   const { outside, address } = result;
   if (outside === null) return out;
-  const dtype = core.dtypes[result.dtype] as DType;
-  if (isShort(result) && quick.has(dtype)) {
+  const heap = result.size <= fewElements ? elementsFor(core, result) : undefined;
+  if (heap) {
     const target = result.source as Float32Array;
-    const heap = core.elements(dtype) as Float32Array;
-    const first = address / bytesOf(dtype);
+    const first = address / heap.BYTES_PER_ELEMENT;
     for (let i = 0; i < result.size; ++i) target[i] = heap[first + i] as number;
   } else
     viewOfBytes(outside).set(core.module.HEAPU8.subarray(address, address + outside.byteLength));
@@ -93,15 +85,14 @@ export function compute({ core, operation, attributes, operands, result, out }: 
 }
 
 /** A copy of the result in an array of its own. */
-function resultArray(core: Core, op: string, { name, dtype, address, size }: Operand): DataArray {
+function resultArray(core: Core, op: string, result: Operand): DataArray {
+  const { name, dtype, address, size } = result;
   const type = core.dtypes[dtype] as DType;
   try {
-    if (size > fewElements || !quick.has(type)) return copiedFrom(type, core.buffer, address, size);
-    const data = arrayOf(type, size) as Float32Array;
-    const heap = core.elements(type) as Float32Array;
-    const first = address / bytesOf(type);
-    for (let i = 0; i < size; ++i) data[i] = heap[first + i] as number;
-    return data;
+    const heap = elementsFor(core, result);
+    if (!heap) return copiedFrom(type, core.buffer, address, size);
+    const first = address / heap.BYTES_PER_ELEMENT;
+    return heap.slice(first, first + size);
   } catch (error) {
     const message = `${op}: cannot allocate ${size} elements of ${name} (${String(error)})`;
     throw new OutOfMemoryError(op, name, message);

@@ -22,15 +22,16 @@ constexpr int64_t kShortDotSteps = 32;
 
 constexpr int64_t kVectorBytes = 16;
 
-// Most multiply-adds of a product whose floating point no kernel fuses. JavaScript computes products
-// of this size, too, and must get the same bits: js/call/small.ts.
-constexpr double kMostUnfused = 512;
+// Most multiply-adds of a product whose floating point no kernel fuses. JavaScript computes
+// products of this size, too, and must get the same bits: js/call/small.ts.
+constexpr double kMostUnfused = 216;
 
 bool is_unfused(const Problem& problem) {
   // A block of a larger problem has the kernels of that problem.
   return problem.part_steps == 0 && !problem.b.nbits_format() &&
          static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                 static_cast<double>(problem.k) <= kMostUnfused;
+                 static_cast<double>(problem.k) <=
+             kMostUnfused;
 }
 
 // Rows that one matrix B serves.

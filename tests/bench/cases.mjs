@@ -361,8 +361,32 @@ const narrowCases = [
   }),
 ];
 
+// Calls of a few microseconds, next to a loop: in the heap, and on arrays with and without `out`.
+const smallCases = [2, 3, 4, 6, 8, 10, 12, 16].map((size) => {
+  const ofArrays = { 8: { atMost: 1.5 }, 12: { atMost: 1 }, 16: { atMost: 1 } }[size];
+  return {
+    ...cube(size),
+    operation: 'gemm',
+    dtype: 'float32',
+    name: `small float32 ${sizeOf(cube(size))}`,
+    together: [
+      { own: [raw], peers: [], bounds: size === 16 ? ['micro-kernel'] : [] },
+      {
+        arrays: true,
+        own: [{ name: 'arrays' }, { name: 'arrays and out', hasOut: true }],
+        peers: [],
+      },
+      { own: [], peers: ['loop'] },
+    ],
+    goals: ofArrays
+      ? ['wgemm, arrays', 'wgemm, arrays and out'].map((of) => ({ of, than: 'loop', ...ofArrays }))
+      : [],
+  };
+});
+
 /** The table. */
 export const cases = [
+  ...smallCases,
   ...narrowCases,
   ...gemmCases,
   ...matmulCases,

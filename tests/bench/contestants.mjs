@@ -171,7 +171,7 @@ function inHeap(wg, dtype, { shape, data }) {
 export function gemmOn(
   wg,
   { m, n, transA, transB, dtype: usual, arrays },
-  { packed, as, dtype = usual },
+  { packed, as, dtype = usual, hasOut = false },
   { a, b },
 ) {
   const memory = memoryOf(wg, arrays);
@@ -179,7 +179,12 @@ export function gemmOn(
   const w = packed
     ? memory.packed(dtype, b, { op: 'gemm', trans: transB, as })
     : memory.tensor(dtype, b);
-  const options = { transA, transB: packed ? false : transB, out: memory.result(dtype, [m, n]) };
+  const out = hasOut
+    ? { data: new a.data.constructor(m * n), shape: [m, n], dtype }
+    : memory.result(dtype, [m, n]);
+  // Most callers on arrays give no options.
+  const isBare = arrays && !transA && !transB && !out;
+  const options = isBare ? undefined : { transA, transB: packed ? false : transB, out };
   return wgemmCalls(wg, 'gemm', [x, w, null, options], memory);
 }
 

@@ -1,7 +1,7 @@
 // npm run bench -- --random: random products next to the fastest peer.
 //
 // M, N and K are log-uniform from 1 to 4096, with at most `mostWork` multiply-adds. The same seed
-// gives the same shapes. Each shape is measured twice: on operands in the memory of each library,
+// gives the same shapes. Every third shape is narrow. Each shape is measured twice: on operands in the memory of each library,
 // and on plain arrays, of which each call makes tensors and from which it reads the result.
 import { sizeOf } from './cases.mjs';
 import { contestantsOf } from './contestants.mjs';
@@ -9,6 +9,7 @@ import { measure } from './measure.mjs';
 import { clockTick } from './turns.mjs';
 
 const largest = 4096;
+const narrow = 8; // the largest N or M of every third shape
 const mostWork = 3e8;
 // numpy-ts has a heap that does not grow.
 const numpyElements = 1 << 21;
@@ -48,11 +49,14 @@ function shapesOf(count, seed) {
   const random = randomNumbers(seed);
   const pick = (list) => list[Math.floor(random() * list.length)];
   const size = () => Math.round(Math.exp(random() * Math.log(largest)));
-  return Array.from({ length: count }, () => {
+  return Array.from({ length: count }, (_, i) => {
     const type = pick(types);
+    const short = i % 3 === 2 ? pick(['m', 'n']) : '';
     let shape;
-    do shape = { m: size(), n: size(), k: size() };
-    while (shape.m * shape.n * shape.k > mostWork);
+    do {
+      shape = { m: size(), n: size(), k: size() };
+      if (short) shape[short] = 1 + Math.floor(random() * narrow);
+    } while (shape.m * shape.n * shape.k > mostWork);
     const [transA, transB, packed] = [1, 2, 3].map(() => random() < 0.5);
     return shapeOf(type, shape, type.dtype ? { transA, transB, packed } : { packed });
   });

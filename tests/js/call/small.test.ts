@@ -4,7 +4,7 @@ import { createGemm, type DType, type Gemm } from 'wgemm';
 import { arrayClasses } from '../support/dtypes.js';
 import { Random } from '../support/random.js';
 
-const most = 512;
+const most = 216;
 const dtypes = ['float32', 'float64', 'int32', 'uint32'] as const;
 type Small = (typeof dtypes)[number];
 
