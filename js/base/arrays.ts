@@ -79,7 +79,11 @@ export function holds(dtype: DType, value: number): boolean {
 /** What reads a property that every typed array has. Properties that users add do not count. */
 function getterOf(name: string | symbol): (this: unknown) => unknown {
   const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object;
-  return Object.getOwnPropertyDescriptor(prototype, name)?.get as () => unknown;
+  const property = Object.getOwnPropertyDescriptor(prototype, name) as {
+    get(this: unknown): unknown;
+  };
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- callers give the array
+  return property.get;
 }
 
 const getClass = getterOf(Symbol.toStringTag);

@@ -1,5 +1,5 @@
 /** Staging: memory in the heap for copies of the caller's arrays while a call computes. */
-import { bytesOf, classNameOf, classOf, copiedFrom } from '../base/arrays.js';
+import { bytesOf, copiedFrom } from '../base/arrays.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
@@ -9,21 +9,6 @@ import { type Operand, viewOfBytes } from './operand.js';
 
 /** @internal The bytes from `core.staging` on. bindings/embind.cc has the length, too. */
 export const smallRoom = 16384;
-
-/** Up to this many elements of a result are copied one by one: a view would take longer. */
-const fewElements = 64;
-
-/**
- * The memory as an array of the operand's class, if the call is small and copies the whole array of
- * the caller. Such a copy needs no view of its own.
- */
-function elementsFor(core: Core, operand: Operand): Float32Array | undefined {
-  const { dtype, size, source, strides, offset } = operand;
-  const type = core.dtypes[dtype] as DType;
-  if (strides !== null || offset !== null || size * bytesOf(type) > smallRoom) return undefined;
-  if (source !== null && classOf(source) !== classNameOf(type)) return undefined;
-  return core.elements(type) as Float32Array;
-}
 
 /** @internal The operands to stage: the caller's arrays, and a result that the call makes. */
 export function stagedOf({ operands }: Call): Operand[] {
@@ -57,10 +42,8 @@ export function copyIn(
     operand.address = address;
     address += roomFor(core, operand);
     // The result is only written. If it has strides, the bytes between its elements must stay.
-    if (outside === null || (operand === result && operand.strides === null)) continue;
-    const heap = elementsFor(core, operand);
-    if (heap) heap.set(operand.source as Float32Array, operand.address / heap.BYTES_PER_ELEMENT);
-    else core.module.HEAPU8.set(viewOfBytes(outside), operand.address);
+    if (outside !== null && (operand !== result || operand.strides !== null))
+      core.module.HEAPU8.set(viewOfBytes(outside), operand.address);
   }
 }
 
@@ -73,26 +56,15 @@ export function compute({ core, operation, attributes, operands, result, out }: 
     return { data, shape: result.shape, dtype: core.dtypes[result.dtype] };
   }
   const { outside, address } = result;
-  if (outside === null) return out;
-  const heap = result.size <= fewElements ? elementsFor(core, result) : undefined;
-  if (heap) {
-    const target = result.source as Float32Array;
-    const first = address / heap.BYTES_PER_ELEMENT;
-    for (let i = 0; i < result.size; ++i) target[i] = heap[first + i] as number;
-  } else
+  if (outside !== null)
     viewOfBytes(outside).set(core.module.HEAPU8.subarray(address, address + outside.byteLength));
   return out;
 }
 
 /** A copy of the result in an array of its own. */
-function resultArray(core: Core, op: string, result: Operand): DataArray {
-  const { name, dtype, address, size } = result;
-  const type = core.dtypes[dtype] as DType;
+function resultArray(core: Core, op: string, { name, dtype, address, size }: Operand): DataArray {
   try {
-    const heap = elementsFor(core, result);
-    if (!heap) return copiedFrom(type, core.buffer, address, size);
-    const first = address / heap.BYTES_PER_ELEMENT;
-    return heap.slice(first, first + size);
+    return copiedFrom(core.dtypes[dtype] as DType, core.buffer, address, size);
   } catch (error) {
     const message = `${op}: cannot allocate ${size} elements of ${name} (${String(error)})`;
     throw new OutOfMemoryError(op, name, message);
