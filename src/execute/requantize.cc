@@ -117,6 +117,21 @@ void requantize_group(const int32_t* acc, const RowTerms& row, const QuantizedCo
   out.store(x, y);
 }
 
+// Scales whole groups to float32, without any terms. The common case has a loop of its own, which
+// tests nothing.
+void scale_groups(const int32_t* acc, const float* scale, const Output& out, int64_t cols,
+                  std::byte* y) {
+  const v128_t low = out.low, high = out.high;
+  for (int64_t j = 0; j + kGroup <= cols; j += kGroup) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v) {
+      const v128_t x = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(wasm_v128_load(acc + j + 4 * v)),
+                                      wasm_v128_load(scale + j + 4 * v));
+      wasm_v128_store(y + 4 * (j + 4 * v), wasm_f32x4_pmin(wasm_f32x4_pmax(x, low), high));
+    }
+  }
+}
+
 // The columns from `j` on. Absent values stay null.
 template <typename T>
 T* from(T* values, int64_t j) {
@@ -154,8 +169,14 @@ void requantize_row(const int32_t* acc, RowTerms row, QuantizedColumns columns, 
   }
   // The last group comes first if it overlaps the one before it, since y may be acc.
   const bool has_rest = cols % kGroup != 0;
+  const bool is_plain = columns.b_zero_point == nullptr && columns.a_correction == nullptr &&
+                        row.c == nullptr && !out.is_sum && out.bytes == sizeof(float);
   for (int64_t group = has_rest ? -kGroup : 0; group + kGroup <= cols; group += kGroup) {
     const bool is_rest = group < 0;
+    if (!is_rest && is_plain) {
+      scale_groups(acc, columns.scale, out, cols, y);
+      break;
+    }
     const int64_t j = is_rest ? last : group;
     requantize_group(acc, row, columns, j, out,
                      is_rest ? reinterpret_cast<std::byte*>(y_rest) : y + j * out.bytes);
