@@ -1,26 +1,11 @@
-// What the functions of models share with the functions of calls.
+// What modules for models add to the functions of the core.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
-#include "api/run.h"
+#include "program/program.h"
 
 namespace wgemm::bindings {
 
-Context& instance();
-
-// The block of arguments, in which numbers return to JavaScript.
-double* block();
-
-// Keeps an error for errorMessage(), and returns its code.
-int finish(const Status& result);
-
-// The error of words that JavaScript never writes.
-Status refusal();
-
-// Plans the call whose block of arguments is `words`.
-Status plan(Context& context, int operation, std::span<const double> words, double* scalars,
-            PlannedCall* planned);
+// Reads and runs the steps of programs that are not products. Null: programs have only products.
+extern const OtherSteps* other_steps;
 
 }  // namespace wgemm::bindings

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "api/call_cache.h"
@@ -340,14 +341,16 @@ struct Request {
   Explanation* explanation = nullptr;
   int64_t reserved = 0;          // see explain()
   const void* packed = nullptr;  // set to the packed weights of the call, or null
+  bool reads_values = true;      // of scales and zero points, which must be valid then
 };
 
 // Reads the arguments in the block. `scalars` receives the elements of operands that are given as
 // numbers.
 template <typename Arguments>
 Status perform(double* scalars, Request* request) {
-  const Arguments call(scalars);
+  Arguments call(scalars);
   if (!call.reader.ok()) return refusal();
+  if constexpr (std::is_same_v<Arguments, Quantized>) call.args.reads_values = request->reads_values;
   request->packed = call.reader.packed();
   return request->planned != nullptr
              ? plan_call(*instance, call.args, request->planned)
@@ -371,6 +374,44 @@ int compute(int operation, size_t words) {
   if (const int code = finish(kOperations[operation](scalars, &request)); code != 0) return code;
   call_cache.keep(operation, arguments, request.packed);
   return finish(run(*instance, planned));
+}
+
+// Checks the call in the block, except for the values of scales and zero points.
+int check(int operation) {
+  const auto [planned, scalars] = call_cache.next();
+  Request request{.planned = &planned, .reads_values = false};
+  return finish(kOperations[operation](scalars, &request));
+}
+
+// Plans a product of a program.
+Status plan_product(Context&, int operation, std::span<const double> words, double* scalars,
+                    PlannedCall* planned) {
+  if (static_cast<size_t>(operation) >= kOperationCount || words.size() > kBlockLength)
+    return refusal();
+  std::copy(words.begin(), words.end(), argument_block);
+  Request request{.planned = planned, .reads_values = false};
+  return kOperations[operation](scalars, &request);
+}
+static_assert(Program::kMostScalars >= kMostTensors);
+
+Program* program_at(uintptr_t address) { return reinterpret_cast<Program*>(address); }
+
+// Reads a program of `count` words at an address. The block then begins with the program's address.
+int make_program(uintptr_t words, size_t count) {
+  bool is_valid = false;
+  Program* const program =
+      Program::make(*instance, {reinterpret_cast<const double*>(words), count}, plan_product,
+                    bindings::other_steps, &is_valid);
+  argument_block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(program));
+  if (program != nullptr) return 0;
+  return finish(is_valid ? error(Code::kOutOfMemory, "run", "",
+                                 {"memory does not suffice for % words of steps",
+                                  static_cast<int64_t>(count)})
+                         : refusal());
+}
+
+int run_program(uintptr_t program, size_t first, size_t end) {
+  return finish(program_at(program)->run(*instance, first, end));
 }
 
 void release(uintptr_t memory) {
@@ -494,19 +535,7 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 
 namespace wgemm::bindings {
 
-Context& instance() { return *::instance; }
-double* block() { return argument_block; }
-int finish(const Status& result) { return ::finish(result); }
-Status refusal() { return ::refusal(); }
-
-Status plan(Context&, int operation, std::span<const double> words, double* scalars,
-            PlannedCall* planned) {
-  if (static_cast<size_t>(operation) >= kOperationCount || words.size() > kBlockLength)
-    return refusal();
-  std::copy(words.begin(), words.end(), argument_block);
-  Request request{.planned = planned};
-  return kOperations[operation](scalars, &request);
-}
+const OtherSteps* other_steps = nullptr;
 
 }  // namespace wgemm::bindings
 
@@ -524,7 +553,12 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("blockLength", +[] { return kBlockLength; });
   function("staging", +[] { return address(staging); });
   function("compute", &compute);
+  function("check", &check);
   function("explain", &run_explain);
+  function("makeProgram", &make_program);
+  function("runProgram", &run_program);
+  function("failedNode", +[](uintptr_t program) { return program_at(program)->failed_node(); });
+  function("dropProgram", +[](uintptr_t program) { program_at(program)->destroy(*instance); });
   function("pack", &run_pack);
   function("packNBits", &run_pack_nbits);
   function("quantize", &run_quantize);

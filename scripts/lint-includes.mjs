@@ -18,7 +18,7 @@ const below = {
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
   nn: ['base', 'problem'],
-  program: ['base', 'nn', 'api'],
+  program: ['base', 'api'],
   api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],
 };
 

@@ -43,6 +43,8 @@ struct QuantizedArgs {
   Activation activation;
   double alpha = 1;
   int64_t transA = 0, transB = 0;
+  // False: scales and zero points need not be valid, and read_quantization() must follow.
+  bool reads_values = true;
 
   QuantizedArgs() = default;
   QuantizedArgs(const QGemmArgs& args);          // NOLINT(google-explicit-constructor)

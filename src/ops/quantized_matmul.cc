@@ -386,7 +386,8 @@ Status quantized_problem(const QuantizedArgs& args, bool with_data, MatMulProble
   if (!call.check(result, &have_values)) return call.status();
   call.write(result);
   Problem& p = result->problem;
-  if (with_data || (with_values && have_values)) WGEMM_RETURN_IF_ERROR(read_quantization(op, &p));
+  if (args.reads_values && (with_data || (with_values && have_values)))
+    WGEMM_RETURN_IF_ERROR(read_quantization(op, &p));
   Activation& bounds = p.quantization.bounds;
   WGEMM_RETURN_IF_ERROR(check_activation(op, args.activation, DType::kFloat32, &bounds));
   const Activation none;
