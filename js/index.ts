@@ -136,5 +136,7 @@ export type {
 } from './base/tensor.js';
 export { type Explanation } from './ops/explain.js';
 export { type MemoryUse } from './ops/alloc.js';
+export { Recording } from './ops/record.js';
+export type { RecordedCalls } from './api/recorded-calls.js';
 export { createGemm, Gemm } from './api/create-gemm.js';
 export type { NBitsWeights } from './convert/quantize-nbits.js';

@@ -15,6 +15,7 @@ import { runMatMul } from '../ops/matmul.js';
 import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
 import { runQGemm } from '../ops/qgemm.js';
 import { readExplained } from '../ops/read-call.js';
+import { record, type Recording } from '../ops/record.js';
 import type { Api } from './gemm.js';
 
 /**
@@ -113,6 +114,10 @@ const Instance = class Gemm implements Api<'here'> {
 
   explain(op: unknown, ...args: unknown[]): Explanation {
     return explainCall(makeCall(this.#core, readExplained(this.#core, op, args)));
+  }
+
+  record(calls: unknown): Recording {
+    return record(this.#core, calls);
   }
 
   alloc(dtype: unknown, shape: unknown): never {

@@ -11,6 +11,7 @@ import type { PackNBitsOptions, PackOptions } from '../ops/pack.js';
 import type { QGemmOptions } from '../ops/qgemm.js';
 import type { FloatProducts } from './float-products.js';
 import type { QuantizedProducts } from './quantized-products.js';
+import type { RecordedCalls } from './recorded-calls.js';
 import type {
   Allocated,
   Arrival,
@@ -25,6 +26,7 @@ import type {
   Packable,
   Place,
   QLinearInputs,
+  Recordings,
   Weights,
 } from './types.js';
 
@@ -196,6 +198,37 @@ export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProduct
     weights: NBits<A>[P] | Weights[P],
     options?: OptionsWithOperands<MatMulNBitsOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
+
+  /**
+   * Records calls on tensors in the memory of the instance, so that `run()` of the recording
+   * computes all of them by one call: for many small products that repeat, as in each frame of an
+   * animation. Each run reads the elements, scales and zero points that the operands hold then.
+   *
+   * @example
+   * const x = wg.alloc('float32', [1, 16]);
+   * const w = wg.alloc('float32', [16, 16]);
+   * const h = wg.alloc('float32', [1, 16]);
+   * const y = wg.alloc('float32', [1, 16]);
+   * const recording = wg.record((calls) => {
+   *   calls.matmul(x, w, null, { out: h, activation: 'relu' });
+   *   calls.matmul(h, w, null, { out: y });
+   * });
+   * x.data.fill(1);
+   * w.data.fill(0.5);
+   * recording.run();
+   * y.data; // Float32Array [64, 64, ...]
+   * recording.dispose();
+   *
+   * @param calls makes the calls, by its argument, before it returns. Nothing is computed
+   * @param options only in a worker; all have defaults
+   * @returns the recording. The caller must `dispose()` of it
+   * @throws what the calls throw; ArgumentError for an operand in an array, for a call without
+   * `out`, and if `calls` returns a promise; OutOfMemoryError
+   */
+  record(
+    calls: (calls: RecordedCalls<P>) => void,
+    ...options: Last[P]
+  ): Arrival<Recordings[P]>[P];
 
   /**
    * Makes a tensor of zeros in the memory of the instance, so that calls on it copy nothing. It

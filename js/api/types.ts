@@ -18,7 +18,9 @@ import type { NBitsWeights } from '../convert/quantize-nbits.js';
 import type { HeapTensor, PackedWeights, TensorView } from '../instance/heap.js';
 import type { QLinearMatMulInputs } from '../ops/integer-matmul.js';
 import type { QGemmInputs } from '../ops/qgemm.js';
+import type { Recording } from '../ops/record.js';
 import type { CallOptions, WorkerTensor, WorkerWeights } from './worker-handles.js';
+import type { WorkerRecording } from './worker-recording.js';
 
 /** Where an instance computes: in the thread of its caller, or in a worker. */
 export type Place = 'here' | 'worker';
@@ -78,6 +80,24 @@ export interface NBits<A extends DataArray> {
 export interface OptionsWithOperands<T> {
   here: Omit<T, 'out'>;
   worker: HoldingHandles<Omit<T, 'out'>> & CallOptions;
+}
+
+/** A tensor in the memory of the instance, or a view of one. */
+export interface HeldOperands<A extends DataArray = DataArray> {
+  here: HeapTensor<A> | TensorView<A>;
+  worker: WorkerTensor<A> | TensorView<A, WorkerTensor<A>>;
+}
+
+/** Inputs or options of a recorded call, without arrays. */
+export interface HeldInputs<T> {
+  here: { [K in keyof T]: InMemory<T[K]> };
+  worker: { [K in keyof T]: InWorker<InMemory<T[K]>> };
+}
+
+/** What `record` makes. */
+export interface Recordings {
+  here: Recording;
+  worker: WorkerRecording;
 }
 
 /** Options of an operation, except those for its result. */
@@ -369,6 +389,14 @@ export type Packable<O, D, A extends DataArray> = {
       ? 'as is the type of b; for float32 also float16 or bfloat16'
       : unknown;
 }[DTypeOf<A>];
+
+/**
+ * The type of an argument of a call, without arrays and tensors in arrays.
+ *
+ * @typeParam T the type in a call that is not recorded
+ * @category Type machinery
+ */
+export type InMemory<T> = T extends HeapTensor ? T : T extends DataArray | TensorInput ? never : T;
 
 /**
  * The type of an argument of `wgemm`, in which handles of `wgemm/worker` replace its own.

@@ -11,7 +11,7 @@ import { disposedHandle, foreignHandle, type PackedWeights } from '../instance/h
 
 /** @internal A request of a handle to the worker. */
 export interface HandleRequest {
-  readonly values: { readonly offset: number } | undefined;
+  readonly values: { readonly offset: number } | { readonly object: number } | undefined;
   readonly operands: readonly Operand[];
   /** Makes the result of the call from the elements that the worker sent. */
   readonly result: (outcome: unknown, data: DataArray | undefined) => unknown;
@@ -49,7 +49,7 @@ export interface HandleLink {
   /** Posts an order that has no answer. */
   order(order: { readonly kind: 'dispose' | 'forget'; readonly id: number }): unknown;
   call(
-    method: 'read' | 'write' | 'serialize',
+    method: 'read' | 'write' | 'serialize' | 'run',
     options: unknown,
     read: () => HandleRequest,
   ): Promise<unknown>;

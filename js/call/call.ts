@@ -24,6 +24,8 @@ export interface Places<N extends string = string> {
 /** @internal An operation of the core, and of its callers. ops/operations.ts has the rows. */
 export interface Operation<N extends string = string> {
   readonly name: OperationName;
+  /** Its index in kOperations of bindings/embind.cc. */
+  readonly number: number;
   /** The block begins with them. */
   readonly attributes: Places<N>;
   /** Names in errors, in the order of the block. The last is `out`. */

@@ -51,6 +51,9 @@ const manyBytes = 2 ** 18;
  */
 const mostScratch = 2 ** 25;
 
+/** @internal Stands for the bytes of a program, which no view shows. */
+export const aProgram = -1;
+
 /** Bytes of a page of `#pages`: a tensor has few pages, and a page has few tensors. */
 const pageBytes = 2 ** 16;
 
@@ -74,8 +77,10 @@ function renamed(text: string): string {
 
 /** @internal */
 export class Core {
-  /** Bytes that views can show, by address of every tensor and packed weights in the heap. */
+  /** Bytes that views can show, by address of every object in the heap; `aProgram` for programs. */
   readonly #held = new Map<number, number>();
+  /** How many objects in the heap have been freed. */
+  disposals = 0;
   /** Addresses of the tensors that overlap a page, ascending, by number of the page. */
   readonly #pages = new Map<number, number[]>();
   /** Names of the types, in the order of the core's numbers. */
@@ -284,12 +289,16 @@ export class Core {
     return view;
   }
 
-  /** Throws the core's error if `code` is not 0. */
-  check(code: number, op: string): void {
+  /**
+   * Throws the core's error if `code` is not 0.
+   * @param where what its message names instead of the operation
+   */
+  check(code: number, op: string, where?: string): void {
     if (code === 0) return;
     const ErrorClass = errorClasses[code - 1];
     const argument = renamed(this.text(this.module.errorArgument()));
-    const message = renamed(this.text(this.module.errorMessage()));
+    let message = renamed(this.text(this.module.errorMessage()));
+    if (where !== undefined) message = message.replace(/^\w+/, where);
     throw ErrorClass
       ? new ErrorClass(op, argument, message)
       : new GemmError('ARGUMENT', op, argument, message);
@@ -309,7 +318,8 @@ export class Core {
   }
 
   /**
-   * Frees the memory at `address` when `owner` is collected. `viewed`: bytes that views can show.
+   * Frees the memory at `address` when `owner` is collected. `viewed`: bytes that views can show,
+   * or `aProgram`.
    */
   adopt(owner: object, address: number, viewed: number): void {
     this.#held.set(address, viewed);
@@ -338,7 +348,9 @@ export class Core {
         if (starts.length === 1) this.#pages.delete(page);
         else starts.splice(countUpTo(starts, address) - 1, 1);
       }
-      this.module.release(address);
+      ++this.disposals;
+      if (viewed === aProgram) this.module.dropProgram(address);
+      else this.module.release(address);
     });
   }
 
@@ -360,6 +372,21 @@ export class Core {
     const address = this.module.allocate(bytes);
     if (address === 0) throw this.outOfMemory(bytes, op);
     return address;
+  }
+
+  /** Makes a program of words. Returns its address. */
+  makeProgram(op: string, words: ArrayLike<number>): number {
+    const { length } = words;
+    return this.guard(op, () => {
+      const address = this.allocate(8 * length, op);
+      try {
+        new Float64Array(this.buffer, address, length).set(words);
+        this.check(this.module.makeProgram(address, length), op, op);
+        return this.block[0] as number;
+      } finally {
+        this.module.release(address);
+      }
+    });
   }
 
   outOfMemory(bytes: number, op: string): OutOfMemoryError {

@@ -26,6 +26,8 @@ export interface CoreModule {
   blockLength(): number;
   staging(): number;
   compute(operation: number, end: number): number;
+  /** Checks the call in the block, except for the values of scales and zero points. */
+  check(operation: number): number;
   explain(operation: number, reserved: number): number;
   pack(): number;
   packNBits(): number;
@@ -42,12 +44,13 @@ export interface CoreModule {
   bytesInUse(): number;
   dtypeCount(): number;
   dtypeName(index: number): number;
-  // In modules for models, from bindings/models.cc: programs, by their addresses.
-  /** The block then begins with the address. */
-  makeProgram?(words: number, count: number): number;
-  runProgram?(program: number, first: number, end: number): number;
-  failedNode?(program: number): number;
-  dropProgram?(program: number): void;
+  /** The block then begins with the address of the program. */
+  makeProgram(words: number, count: number): number;
+  runProgram(program: number, first: number, end: number): number;
+  /** The node of the step that failed in the last run. */
+  failedNode(program: number): number;
+  dropProgram(program: number): void;
+  /** In modules for models, from bindings/models.cc. */
   operatorName?(number: number): number;
 }
 

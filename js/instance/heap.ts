@@ -35,8 +35,8 @@ export let viewHeld: (tensor: HeapTensor) => DataArray;
 let serialized: (weights: HeapObject) => NewArrays['uint8'];
 
 /**
- * A handle of memory in an instance: a {@link HeapTensor} or {@link PackedWeights}. `dispose()`
- * frees the memory. So does garbage collection, but at no known time.
+ * A handle of memory in an instance: a {@link HeapTensor}, {@link PackedWeights} or a
+ * {@link wgemm!Recording | Recording}. `dispose()` frees the memory. So does garbage collection, but at no known time.
  *
  * @category Tensors
  */
@@ -44,7 +44,7 @@ export abstract class HeapObject {
   readonly #core: Core;
   #address: number;
 
-  /** @internal viewed: bytes that views can show. */
+  /** @internal viewed: bytes that views can show, or `aProgram`. */
   constructor(core: Core, address: number, viewed: number) {
     this.#core = core;
     this.#address = address;
@@ -112,10 +112,18 @@ export function foreignHandle(op: string, name: string, isWeights: boolean): Arg
   return new ArgumentError(op, name, `${op}: ${name} is ${found}`);
 }
 
-/** @internal The error of a call with a handle that is disposed. */
-export function disposedHandle(op: string, name: string, isWeights: boolean): DisposedError {
+/**
+ * @internal The error of a call with a handle that is disposed.
+ * @param where what its message names instead of the call
+ */
+export function disposedHandle(
+  op: string,
+  name: string,
+  isWeights: boolean,
+  where = op,
+): DisposedError {
   const found = isWeights ? 'disposed weights' : 'a disposed tensor';
-  return new DisposedError(op, name, `${op}: ${name} is ${found}`);
+  return new DisposedError(op, name, `${where}: ${name} is ${found}`);
 }
 
 /** A copy of bytes of the heap. */

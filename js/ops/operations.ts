@@ -20,11 +20,13 @@ function placesOf<N extends string>(words: Record<N, number>): Places<N> {
   return { at: words, length };
 }
 
-/** A row. `number`: its index in kOperations of bindings/embind.cc. */
+/** A row. */
 const operation = <N extends string>(
   number: number,
-  row: Omit<Operation<N>, 'inputs' | 'run' | 'explain'> & Partial<Pick<Operation, 'inputs'>>,
+  row: Omit<Operation<N>, 'number' | 'inputs' | 'run' | 'explain'> &
+    Partial<Pick<Operation, 'inputs'>>,
 ): Operation<N> => ({
+  number,
   inputs: [],
   ...row,
   run: (module, end) => module.compute(number, end),

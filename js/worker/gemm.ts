@@ -8,6 +8,7 @@ import {
   WorkerObject,
   type WorkerWeights,
 } from '../api/worker-handles.js';
+import { WorkerRecording } from '../api/worker-recording.js';
 import { disposable } from '../base/dispose.js';
 import { ArgumentError, GemmError } from '../base/errors.js';
 import { printable } from '../base/printable.js';
@@ -23,7 +24,15 @@ import { isOperation, operations } from '../ops/operations.js';
 import { readCall } from '../ops/read-call.js';
 import { Link, type Request } from './link.js';
 import type { Method, Started } from './message.js';
-import { allocating, asking, computing, deserializing, explaining, packing } from './requests.js';
+import {
+  allocating,
+  asking,
+  computing,
+  deserializing,
+  explaining,
+  packing,
+  recording,
+} from './requests.js';
 import { adviceForWorker, portOfWorker, startWorker } from './start.js';
 
 /**
@@ -185,6 +194,10 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     return await this.#call('explain', options, (link) => explaining(link, op, args));
   }
 
+  async record(calls: unknown, options?: unknown): Promise<WorkerRecording> {
+    return await this.#call('record', options, (link) => recording(link, calls, options));
+  }
+
   async alloc(dtype: unknown, shape: unknown, options?: unknown): Promise<never> {
     return await this.#call('alloc', options, (link) => allocating(link, dtype, shape, options));
   }
@@ -219,7 +232,8 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     read: (link: Link) => Request<M>,
   ): Promise<never> {
     const result = await this.#link.call(method, options, () => read(this.#link));
-    if (result instanceof WorkerObject) ownerOf.set(result, this);
+    if (result instanceof WorkerObject || result instanceof WorkerRecording)
+      ownerOf.set(result, this);
     return result as never;
   }
 };

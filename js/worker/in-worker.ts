@@ -20,6 +20,7 @@ import { allocTensor, memoryOf } from '../ops/alloc.js';
 import { explainCall } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { packWeights, readWeights } from '../ops/pack.js';
+import { Recording, recordCalls } from '../ops/record.js';
 import { errorAnswer } from './errors.js';
 import {
   type Answer,
@@ -102,7 +103,7 @@ export const models: {
   ) => Promise<WorkerModel>;
 } = {};
 
-type WorkerObject = HeapTensor | PackedWeights | Layer | WorkerModel;
+type WorkerObject = HeapTensor | PackedWeights | Recording | Layer | WorkerModel;
 
 /** The objects that the handles of the page stand for, by number. */
 const objects = new Map<number, WorkerObject>();
@@ -223,9 +224,10 @@ const calls: { readonly [M in Method]: RunMethod<M> } = {
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
   deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
-  run: ({ object }, operands) => runObject(objects.get(object) as Layer | WorkerModel, operands),
+  run: ({ object }, operands) => runObject(objects.get(object) as Runnable, operands),
   loadModel,
   explainModel: ({ object }, operands) => (objects.get(object) as WorkerModel).explain(operands),
+  record: ({ calls }, operands) => record(calls, operands),
   alloc: (values) => allocTensor(core, values),
   memory: () => memoryOf(core),
   read: (_, [tensor]) => read(tensor?.source as HeapTensor),
@@ -284,7 +286,11 @@ function pauseIn(call: typeof running): Pause {
   return () => (performance.now() - last < turn ? undefined : pause());
 }
 
-function runObject(object: Layer | WorkerModel, operands: (Operand | null)[]): unknown {
+/** The objects that have `run`. */
+type Runnable = Recording | Layer | WorkerModel;
+
+function runObject(object: Runnable, operands: (Operand | null)[]): unknown {
+  if (object instanceof Recording) return void object.run();
   return 'described' in object
     ? object.run(operands, pauseIn(running))
     : runLayer(object, operands);
@@ -312,6 +318,17 @@ function computeBy(name: OperationName): RunMethod<OperationName> {
     const result = runCall(makeCall(core, argumentsOf(name, attributes, operands)));
     return HeapTensor.is(result) ? undefined : result; // for `out` the page has the handle
   };
+}
+
+function record(calls: Values['record']['calls'], operands: (Operand | null)[]): Recording {
+  let at = 0;
+  return recordCalls(core, (take) => {
+    for (const { name, attributes } of calls) {
+      const end = at + operations[name].operands.length;
+      take(argumentsOf(name, attributes, operands.slice(at, end)));
+      at = end;
+    }
+  });
 }
 
 function explain(
@@ -362,7 +379,12 @@ function isModel(result: unknown): result is WorkerModel {
 function outcomeOf(result: unknown): Outcome {
   if (result instanceof Sent) return { ...result };
   if (isModel(result)) return { held: hold(result), value: result.described, buffers: [] };
-  if (HeapTensor.is(result) || PackedWeights.is(result) || isLayer(result))
+  if (
+    HeapTensor.is(result) ||
+    PackedWeights.is(result) ||
+    result instanceof Recording ||
+    isLayer(result)
+  )
     return { held: hold(result), buffers: [] };
   if (classOf(result) !== undefined) return sentArray(result as DataArray);
   const { data, shape, dtype } = (result ?? {}) as Partial<Tensor>;
@@ -374,7 +396,8 @@ function outcomeOf(result: unknown): Outcome {
 function hold(object: WorkerObject): Held {
   const id = ++lastHandle;
   objects.set(id, object);
-  if ('described' in object) return { kind: 'weights', id, dtype: 'float32', shape: [] };
+  if ('described' in object || object instanceof Recording)
+    return { kind: 'weights', id, dtype: 'float32', shape: [] };
   if ('inputs' in object) {
     const { inputs, outputs, dtype, byteLength } = object;
     return { kind: 'weights', id, dtype, shape: [inputs, outputs], byteLength };

@@ -27,11 +27,21 @@ export interface Values extends Record<OperationName, { readonly attributes: Flo
   createLinear: Omit<LinearArguments, 'operands'>;
   /** Its operand is the bytes. */
   deserializeLinear: undefined;
-  /** Its operands are x and `out` of a layer, or the feeds of a model. `object`: its number. */
+  /**
+   * Its operands are x and `out` of a layer, the feeds of a model, or none for a recording.
+   * `object`: its number.
+   */
   run: { readonly object: number };
   loadModel: ModelOrder;
   /** Its operands are the feeds. `object`: the number of the model. */
   explainModel: { readonly object: number };
+  /** Its operands are the operands of all calls, one call after the other. */
+  record: {
+    readonly calls: readonly {
+      readonly name: OperationName;
+      readonly attributes: Float64Array;
+    }[];
+  };
   alloc: AllocArguments;
   memory: undefined;
   /** Its operand is the tensor. */

@@ -1,5 +1,6 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
-import { callOptions, handleOf } from '../api/worker-handles.js';
+import { callOptions, handleOf, numberOf } from '../api/worker-handles.js';
+import { WorkerRecording } from '../api/worker-recording.js';
 import { bufferOf, classOf } from '../base/arrays.js';
 import { ArgumentError } from '../base/errors.js';
 import { messageOf } from '../base/port.js';
@@ -7,11 +8,12 @@ import { has } from '../base/properties.js';
 import { readOptions } from '../base/read-options.js';
 import type { DataArray } from '../base/tensor.js';
 import type { Arguments, OperationName } from '../call/call.js';
-import { type Operand, readTensor } from '../call/operand.js';
+import { type Handle, type Operand, type Reader, readTensor } from '../call/operand.js';
 import { readAlloc } from '../ops/alloc.js';
 import type {} from '../ops/explain.js';
 import { readBytes, readPack } from '../ops/pack.js';
 import { readExplained } from '../ops/read-call.js';
+import { readRecording } from '../ops/record.js';
 import type { Link, Request } from './link.js';
 import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 
@@ -97,6 +99,30 @@ export function allocating(
 ): Request<'alloc'> {
   readOptions('alloc', options, callOptions);
   return { values: readAlloc(link, dtype, shape), operands: [], result: heldIn(link) };
+}
+
+/** @internal */
+export function recording(link: Link, body: unknown, options: unknown): Request<'record'> {
+  readOptions('record', options, callOptions);
+  const { dtypes, handles } = link;
+  // Without callOptions: a recorded call takes none.
+  const reader: Reader = { dtypes, handles, checkAlive: (op) => link.checkAlive(op) };
+  const calls: { name: OperationName; attributes: Float64Array }[] = [];
+  const all: (Operand | null)[] = [];
+  readRecording(reader, body, ({ operation: { name }, attributes, operands }) => {
+    for (const operand of operands)
+      if (typeof operand?.source === 'object')
+        numberOf(operand.source as Handle, link, name, operand.name); // throws if it is disposed
+    calls.push({ name, attributes });
+    all.push(...operands);
+  });
+  const sources = all.map((operand) => operand?.source);
+  return {
+    values: { calls },
+    operands: all,
+    result: ({ held }) =>
+      held && new WorkerRecording(link, handleOf(link, held), calls.length, sources),
+  };
 }
 
 /** @internal A call whose outcome is a plain value. */

@@ -163,7 +163,7 @@ function checkInstance(wg: unknown): void {
   const link = isReadable(wg) ? linkOf(wg) : undefined;
   core?.checkAlive(op);
   link?.checkAlive(op);
-  if (core ? core.module.makeProgram !== undefined : link?.models) return;
+  if (core ? core.module.operatorName !== undefined : link?.models) return;
   let message = 'wg has no operators of models; create it by createGemm({ models: true })';
   if (!core && !link) {
     const other = 'an instance of another copy of wgemm, such as wgemm/inline';

@@ -184,7 +184,7 @@ export class Programs {
     for (const constant of constants.values()) constant.dispose();
     if (this.core.disposed) return;
     for (const { program } of parts)
-      if (program) this.core.guard('run', () => this.core.module.dropProgram?.(program));
+      if (program) this.core.guard('run', () => this.core.module.dropProgram(program));
   }
 }
 

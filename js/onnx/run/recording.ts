@@ -98,8 +98,8 @@ export class Words {
     this.length += count;
   }
 
-  copyTo(target: Float64Array): void {
-    target.set(this.#array.subarray(0, this.length));
+  get all(): Float64Array {
+    return this.#array.subarray(0, this.length);
   }
 
   #grow(): void {
@@ -148,9 +148,9 @@ export function operate(
 export function runPart(core: Core, { program, steps, count }: Part, first = 0, end = count): void {
   if (program === 0) return;
   const { module } = core;
-  const code = core.guard('run', () => module.runProgram?.(program, first, end)) as number;
+  const code = core.guard('run', () => module.runProgram(program, first, end));
   if (code === 0) return;
-  const step = steps[module.failedNode?.(program) as number] as Step;
+  const step = steps[module.failedNode(program)] as Step;
   if (step.originals.length > 0) throw new Unfused(step);
   try {
     core.check(code, 'run');
@@ -558,17 +558,8 @@ export class Recording implements Recorder {
     this.parts.push(part);
     if (this.#words.length === 0) return;
     const { core } = this.place;
-    const { module } = core;
-    const { length } = this.#words;
     try {
-      const words = core.allocate(8 * length, 'run');
-      try {
-        this.#words.copyTo(new Float64Array(core.buffer, words, length));
-        core.check(core.guard('run', () => module.makeProgram?.(words, length)) as number, 'run');
-        part.program = core.block[0] as number;
-      } finally {
-        module.release(words);
-      }
+      part.program = core.makeProgram('run', this.#words.all);
     } catch (error) {
       throw errorIn('run', (this.steps[this.#step] as Step).node, error);
     }
