@@ -41,6 +41,7 @@ export {
 export type {
   DescribedTensor,
   FactorOf,
+  InMemory,
   MatMulArray,
   MatMulResultArray,
   Not8Bit,

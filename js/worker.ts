@@ -96,6 +96,7 @@ export type {
 } from './convert/quantize.js';
 export type {
   HoldingHandles,
+  InMemory,
   InWorker,
   WorkerOptions,
   WorkerDescribedTensor,

@@ -4,7 +4,7 @@
  * the next call gives the right result.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createGemm, type DataArray, type DType, type Gemm, HeapTensor } from 'wgemm';
+import { createGemm, type DataArray, type Gemm } from 'wgemm';
 import { createGemm as startWorker, type WorkerGemm } from 'wgemm/worker';
 import { dtypeOf } from '../support/dtypes.js';
 import {
@@ -31,8 +31,8 @@ import {
   rowsIn,
   type Table,
 } from '../support/error-cases.js';
-import { expectError, rejected } from '../support/errors.js';
-import { count } from '../support/tensors.js';
+import { expectError, rejected, thrown } from '../support/errors.js';
+import { arraysIn, inHeap } from '../support/in-heap.js';
 
 let wg: Gemm;
 let other: Gemm;
@@ -58,23 +58,6 @@ afterAll(() => {
 
 type Runs = readonly ('compute' | 'explain')[];
 const runsOf = (name: CallName): Runs => (isExplained(name) ? ['compute', 'explain'] : ['compute']);
-
-/** All arrays in arguments, in objects of any depth; not the memory of handles. */
-function arraysIn(value: unknown, found = new Set<DataArray>()): Set<DataArray> {
-  if (ArrayBuffer.isView(value)) {
-    if (!(value instanceof DataView)) found.add(value as unknown as DataArray);
-  } else if (isPlain(value)) {
-    for (const part of Object.values(value)) arraysIn(part, found);
-  }
-  return found;
-}
-function isPlain(value: unknown): value is Named {
-  try {
-    return Object.getPrototypeOf(value) === Object.prototype;
-  } catch {
-    return false; // nothing, or a revoked proxy
-  }
-}
 
 interface Result {
   data?: DataArray;
@@ -121,46 +104,27 @@ async function expectRefused(
   expect(await resultOf(instance, name), 'the next good call').toEqual(good);
 }
 
-/** The arguments with their arrays in the heap: as tensors, or views if several share a buffer. */
-function inHeap(args: Named): [moved: Named, dispose: () => void] {
-  const arrays = [...arraysIn(args)];
-  const held: HeapTensor[] = [];
-  const alloc = (dtype: DType, shape: readonly number[]) => {
-    const tensor = wg.alloc(dtype, shape) as HeapTensor;
-    held.push(tensor);
-    return tensor;
-  };
-  const isShared = ({ buffer }: DataArray) =>
-    arrays.filter((array) => array.buffer === buffer).length > 1;
-  const shared = arrays.find(isShared)?.buffer;
-  const arena = shared && alloc('uint8', [shared.byteLength]);
-  if (arena) (arena.data as Uint8Array).set(new Uint8Array(shared));
-  const move = (array: DataArray, { shape = [array.length], dtype, ...more }: Named) => {
-    if (array.buffer === shared) {
-      const { buffer, byteOffset } = (arena as HeapTensor).data;
-      const Class = array.constructor as Float32ArrayConstructor;
-      const data = new Class(buffer as ArrayBuffer, byteOffset + array.byteOffset, array.length);
-      return { data, shape, ...more };
-    }
-    const sizes = shape as readonly number[];
-    const type = dtypeOf({ data: array, ...(dtype ? { dtype: dtype as DType } : {}) });
-    const isWhole =
-      Object.keys(more).length === 0 &&
-      count(sizes) === array.length &&
-      sizes.every((size) => size < 1000);
-    const tensor = alloc(type, isWhole ? sizes : [array.length]);
-    (tensor.data as Uint8Array).set(array as Uint8Array);
-    return isWhole ? tensor : { data: tensor, shape, ...more };
-  };
-  const moveAll = (value: unknown): unknown => {
-    if (ArrayBuffer.isView(value)) return move(value as unknown as DataArray, {});
-    if (!isPlain(value)) return value;
-    const { data, ...more } = value;
-    if (ArrayBuffer.isView(data) && 'shape' in value)
-      return move(data as unknown as DataArray, more);
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, moveAll(part)]));
-  };
-  return [moveAll(args) as Named, () => held.forEach((tensor) => tensor.dispose())];
+/** Records a bad call. It is refused at once, or by its elements when the recording runs. */
+function expectNotRecorded(
+  name: CallName,
+  args: Named,
+  message: string,
+  [code, argument]: Row,
+): void {
+  const { inUse } = wg.memory();
+  let runs = false;
+  const error = thrown(() => {
+    using recording = wg.record((calls) => {
+      call(calls as unknown as Instance, name, args);
+    });
+    runs = true;
+    recording.run();
+  });
+  expect(error).toMatchObject({ code, op: name, argument });
+  const title = runs ? `${name}, call 1 of the recording` : name;
+  expect((error as Error).message).toBe(`${title}: ${message}`);
+  if (code === 'SHAPE' || code === 'DTYPE') expect(runs).toBe(false);
+  expect(wg.memory().inUse).toBe(inUse);
 }
 
 const argsOf = (name: CallName, [, , changes]: Row, handles: Handles): Named =>
@@ -182,8 +146,10 @@ describe.each(tables)('%s', (_, table) => {
     if (table === ofElements)
       expect(call(wg, name, argsOf(name, row, ours), 'explain')).toMatchObject({ op: name });
     if (table === ofJavaScript || table === ofOperands || name === 'deserialize') return;
-    const [args, dispose] = inHeap(argsOf(name, row, ours));
+    const [args, dispose] = inHeap(wg, argsOf(name, row, ours));
     await expectRefused(wg, name, args, message, row, runs);
+    if (isExplained(name) && args.out !== undefined && arraysIn(args).size === 0)
+      expectNotRecorded(name, args, message, row);
     dispose();
   });
 });

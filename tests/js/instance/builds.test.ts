@@ -116,14 +116,7 @@ describe('models: true', () => {
         ] as const) {
           const bytes = await bytesAt(new URL(import.meta.resolve(`wgemm/assets/${file}`)));
           const text = new TextDecoder('latin1').decode(bytes);
-          for (const name of [
-            'makeProgram',
-            'runProgram',
-            'dropProgram',
-            'failedNode',
-            'operatorName',
-          ])
-            expect(text.includes(`${name}\0`), `${file}: ${name}`).toBe(has);
+          expect(text.includes('operatorName\0'), file).toBe(has);
         }
       }
     },

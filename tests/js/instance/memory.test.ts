@@ -440,6 +440,32 @@ describe('the collector', () => {
     wg.dispose();
   });
 
+  it('frees recordings that were dropped, and keeps the operands of others', async () => {
+    const wg = await createGemm();
+    const record = () => {
+      const tensor = wg.alloc('float32', [2, 2]);
+      tensor.data.set([1, 1, 0, 1]);
+      const out = wg.alloc('float32', [2, 2]);
+      const recording = wg.record((calls) => {
+        calls.gemm(tensor, tensor, null, { out });
+      });
+      recording.run();
+      return { recording, out };
+    };
+    const kept = record();
+    const { inUse } = wg.memory();
+    (() => {
+      for (let i = 0; i < 10; ++i) record();
+    })();
+    expect(wg.memory().inUse).toBe(11 * inUse);
+    await collectUntil(() => wg.memory().inUse === inUse);
+    expect(wg.memory().inUse).toBe(inUse);
+    kept.out.data.fill(0);
+    kept.recording.run();
+    expect(Array.from(kept.out.data)).toEqual([1, 2, 0, 1]);
+    wg.dispose();
+  });
+
   it('frees packed weights that were dropped, and no others', async () => {
     const wg = await createGemm();
     const b = new Random(13).tensor('int8', [100, 100]);

@@ -396,8 +396,8 @@ describe('returns what wgemm returns, bit for bit:', () => {
   });
 
   it('what else is exported, except the classes of the heap', () => {
-    const { HeapTensor, PackedWeights, Gemm, ...shared } = wgemm as Record<string, unknown>;
-    expect([HeapTensor, PackedWeights]).not.toContain(undefined);
+    const { HeapTensor, PackedWeights, Recording, Gemm, ...shared } = wgemm as Record<string, unknown>;
+    expect([HeapTensor, PackedWeights, Recording]).not.toContain(undefined);
     for (const [name, value] of Object.entries(shared)) {
       if (name === 'createGemm' || name.startsWith('$')) continue;
       expect((entry as Record<string, unknown>)[name], name).toBe(value);
