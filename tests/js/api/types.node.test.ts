@@ -714,6 +714,97 @@ it('the types of matmulNBits', () => {
   expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
+it('the types of recordings: operands are in the heap, and each call has out', () => {
+  const program = `
+    import { createGemm, HeapTensor, Recording } from 'wgemm';
+    import type { RecordedCalls } from 'wgemm';
+    import { createGemm as createWorker, WorkerRecording, WorkerTensor } from 'wgemm/worker';
+    const [wg, worker] = [await createGemm(), await createWorker()];
+    const is = <T,>(value: T) => void value;
+    const x = wg.alloc('float32', [2, 2]);
+    const wide = wg.alloc('float64', [2, 2]);
+    const half = wg.alloc('bfloat16', [2, 2]);
+    const eight = wg.alloc('uint8', [2, 2]);
+    const signed = wg.alloc('int8', [2, 2]);
+    const whole = wg.alloc('int32', [2, 2]);
+    const array = { data: new Float32Array(4), shape: [2, 2] };
+    const view = { data: x, shape: [2, 1], strides: [2, 1], offset: 1 };
+    const weights = wg.pack(x, { op: 'gemm' });
+    const bytes = wg.pack(eight, { op: 'qgemm' });
+    const recording: Recording = wg.record((calls) => {
+      is<HeapTensor<Float32Array>>(calls.gemm(x, x, null, { out: x, activation: 'relu' }));
+      calls.gemm(view, weights, 3, { out: x, transA: true, alpha: 2 });
+      calls.gemm(x, x, view, { out: { data: x, shape: [2, 2], tag: 1 } }).tag;
+      calls.gemm(wide, wide, wide, { out: wide });
+      calls.matmul(half, half, null, { out: x, outType: 'float32' });
+      calls.matmul(x, view, 1, { out: x });
+      is<HeapTensor<Float32Array>>(calls.qgemm({ a: eight, aScale: 1, b: bytes, bScale: x }, { out: x }));
+      calls.qgemm({ a: eight, aScale: 1, b: signed, bScale: 1, yScale: 2, yZeroPoint: 3 }, { out: eight });
+      calls.matmulInteger(eight, signed, { aZeroPoint: 3, bZeroPoint: signed, out: whole });
+      calls.qlinearMatmul({ a: eight, aScale: 1, b: signed, bScale: 1, yScale: 1, yZeroPoint: eight }, { out: eight });
+      calls.dynamicQuantizeMatmul(x, signed, { bScale: 1, bias: x, out: x });
+      calls.matmulIntegerToFloat(eight, bytes, { aScale: 1, bScale: x, bias: null, out: x });
+      calls.matmulNBits(x, wg.pack({ data: eight, scales: x, k: 2, n: 1, blockSize: 16 }, { op: 'matmulNBits' }), { bias: x, out: x });
+      calls.matmulNBits(x, { data: eight, scales: x, k: 2, n: 1, blockSize: 16 }, { out: x });
+
+      // @ts-expect-error: an array
+      calls.gemm(array, x, null, { out: x });
+      // @ts-expect-error: an array
+      calls.gemm(x, array, null, { out: x });
+      // @ts-expect-error: an array
+      calls.gemm(x, x, null, { out: array });
+      // @ts-expect-error: no out
+      calls.gemm(x, x, null, { alpha: 2 });
+      // @ts-expect-error: no out
+      calls.gemm(x, x);
+      // @ts-expect-error: types must agree
+      calls.gemm(x, wide, null, { out: x });
+      // @ts-expect-error: out has the type of the result
+      calls.gemm(x, x, null, { out: wide });
+      // @ts-expect-error: int8 and uint8 are for qgemm
+      calls.gemm(eight, eight, null, { out: eight });
+      // @ts-expect-error: a scale in an array
+      calls.qgemm({ a: eight, aScale: 1, b: bytes, bScale: new Float32Array(2) }, { out: x });
+      // @ts-expect-error: float32 without yScale
+      calls.qgemm({ a: eight, aScale: 1, b: bytes, bScale: 1 }, { out: eight });
+      // @ts-expect-error: a zero point has the type of its operand
+      calls.matmulInteger(eight, signed, { aZeroPoint: signed, out: whole });
+      // @ts-expect-error: int32
+      calls.matmulInteger(eight, signed, { out: x });
+      // @ts-expect-error: bScale is needed
+      calls.dynamicQuantizeMatmul(x, signed, { out: x });
+      // @ts-expect-error: weights in arrays
+      calls.matmulNBits(x, { data: new Uint8Array(1), scales: x, k: 2, n: 1, blockSize: 16 }, { out: x });
+      // @ts-expect-error: nothing is packed in a recording
+      calls.pack(x, { op: 'gemm' });
+    });
+    is<void>(recording.run());
+    is<number>(recording.length);
+    is<boolean>(recording.disposed);
+    const each = (calls: RecordedCalls<'here'>) => void calls.gemm(x, x, null, { out: x });
+    wg.record(each).dispose();
+    // @ts-expect-error: a function
+    wg.record();
+
+    const there = await worker.alloc('float32', [2, 2]);
+    const scales = await worker.alloc('float32', [2]);
+    const theirs = await worker.alloc('uint8', [2, 2]);
+    const recorded: WorkerRecording = await worker.record((calls) => {
+      is<WorkerTensor<Float32Array>>(calls.gemm(there, there, null, { out: there }) as WorkerTensor<Float32Array>);
+      calls.matmul({ data: there, shape: [1, 2] }, there, 1, { out: { data: there, shape: [1, 2], offset: 2 } });
+      calls.qgemm({ a: theirs, aScale: scales, b: theirs, bScale: 1 }, { out: there });
+      // @ts-expect-error: of another instance
+      calls.gemm(x, there, null, { out: there });
+      // @ts-expect-error: an array
+      calls.gemm(there, array, null, { out: there });
+      // @ts-expect-error: types must agree
+      calls.gemm(there, there, null, { out: theirs });
+    }, { signal: new AbortController().signal });
+    is<Promise<void>>(recorded.run({ signal: new AbortController().signal }));
+  `;
+  expect(compile('recordings', inFunction(program), oldest)).toEqual([]);
+});
+
 it('loadModel and install take either an instance or options of createGemm', () => {
   const program = `
     import { createGemm, type Gemm } from 'wgemm';
