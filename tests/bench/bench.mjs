@@ -15,7 +15,8 @@
 //     --models              whole models next to ONNX Runtime Web: MiniLM in float32 and int8, six
 //                           small networks, and single nodes: 5 minutes
 //       --filter "one node"  --engine, --threads, --json and --compare as above
-//     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows
+//     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows;
+//                           and calls that are recorded
 //       --threads 2
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed

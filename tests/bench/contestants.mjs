@@ -532,7 +532,7 @@ async function bandwidthOf(build, { dtype = 'int8', n, k, isVectors }) {
 }
 
 /** All of a small product, a block of a large one. */
-async function microKernelOf(build, { kernel: name }, problem) {
+export async function microKernelOf(build, { kernel: name }, problem) {
   const program = await startProgram(build);
   const index = JSON.parse(program.UTF8ToString(program._describe())).kernels.findIndex(
     (kernel) => kernel.name === name,
