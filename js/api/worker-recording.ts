@@ -24,8 +24,12 @@ export class WorkerRecording {
   /** The operands: the worker frees what a handle names when the page drops the handle. */
   readonly #operands: readonly unknown[];
 
-  /** @internal */
-  constructor(link: HandleLink, handle: WorkerObject, length: number, operands: readonly unknown[]) {
+  private constructor(
+    link: HandleLink,
+    handle: WorkerObject,
+    length: number,
+    operands: readonly unknown[],
+  ) {
     this.#link = link;
     this.#handle = handle;
     this.#operands = operands;
@@ -70,3 +74,7 @@ export class WorkerRecording {
   declare [Symbol.dispose]: () => void;
 }
 disposable(WorkerRecording.prototype);
+
+/** @internal The recording that a handle names. */
+export const recordingOf = (...args: [HandleLink, WorkerObject, number, readonly unknown[]]) =>
+  new (WorkerRecording as unknown as new (...args: unknown[]) => WorkerRecording)(...args);

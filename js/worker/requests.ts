@@ -1,6 +1,6 @@
 /** The calls of an instance in a worker: what the page reads of each, and makes of its outcome. */
 import { callOptions, handleOf, numberOf } from '../api/worker-handles.js';
-import { WorkerRecording } from '../api/worker-recording.js';
+import { recordingOf } from '../api/worker-recording.js';
 import { bufferOf, classOf } from '../base/arrays.js';
 import { ArgumentError } from '../base/errors.js';
 import { messageOf } from '../base/port.js';
@@ -121,7 +121,7 @@ export function recording(link: Link, body: unknown, options: unknown): Request<
     values: { calls },
     operands: all,
     result: ({ held }) =>
-      held && new WorkerRecording(link, handleOf(link, held), calls.length, sources),
+      held && recordingOf(link, handleOf(link, held), calls.length, sources),
   };
 }
 
