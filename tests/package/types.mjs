@@ -222,12 +222,13 @@ export async function generic<A extends GemmArray>(
 
 /** A program with the handles of both entries. */
 export const handles = `
-import { type Gemm, HeapTensor, PackedWeights } from 'wgemm';
-import { WorkerObject, WorkerTensor, WorkerWeights } from 'wgemm/worker';
+import { type Gemm, HeapTensor, PackedWeights, Recording } from 'wgemm';
+import { WorkerObject, WorkerRecording, WorkerTensor, WorkerWeights } from 'wgemm/worker';
 
 export function narrowed(x: unknown): number {
   if (x instanceof HeapTensor) return x.data.length;
   if (x instanceof PackedWeights) return x.byteLength;
+  if (x instanceof Recording || x instanceof WorkerRecording) return x.length;
   if (x instanceof WorkerTensor || x instanceof WorkerWeights) return x.shape.length;
   return x instanceof WorkerObject && x.disposed ? 1 : 0;
 }
@@ -240,6 +241,10 @@ export const ofView = (wg: Gemm, data: HeapTensor<Float32Array>): Float32Array =
 new HeapTensor();
 // @ts-expect-error: pack() makes it
 new PackedWeights();
+// @ts-expect-error: record() makes it
+new Recording();
+// @ts-expect-error: record() makes it
+new WorkerRecording();
 // @ts-expect-error: alloc() makes it
 new WorkerTensor();
 // @ts-expect-error: pack() makes it
