@@ -225,10 +225,7 @@ export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProduct
    * @throws what the calls throw; ArgumentError for an operand in an array, for a call without
    * `out`, and if `calls` returns a promise; OutOfMemoryError
    */
-  record(
-    calls: (calls: RecordedCalls<P>) => void,
-    ...options: Last[P]
-  ): Arrival<Recordings[P]>[P];
+  record(calls: (calls: RecordedCalls<P>) => void, ...options: Last[P]): Arrival<Recordings[P]>[P];
 
   /**
    * Makes a tensor of zeros in the memory of the instance, so that calls on it copy nothing. It

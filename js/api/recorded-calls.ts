@@ -197,9 +197,9 @@ export interface RecordedCalls<P extends Place> {
     b: B & (HeldOperands<QuantizedArray>[P] | Weights[P]),
     options: ZeroPointOfA<ZA, A> &
       ZeroPointOfB<ZB, B> &
-      HeldInputs<
-        Omit<MatMulIntegerToFloatOptions<Float32Array, Scale | HalfVector>, 'out'>
-      >[P] & { out: O },
+      HeldInputs<Omit<MatMulIntegerToFloatOptions<Float32Array, Scale | HalfVector>, 'out'>>[P] & {
+        out: O;
+      },
   ): O;
 
   /**

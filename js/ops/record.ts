@@ -93,19 +93,21 @@ export function readRecording(
     throw new ArgumentError(op, 'calls', message);
   }
   let isOpen = true;
-  const method = (name: OperationName) => (...args: unknown[]) => {
-    if (!isOpen) {
-      const found = 'the recording has ended';
-      const rule = 'make this call before the function of record() returns';
-      throw new ArgumentError(name, 'calls', `${name}: ${found}; ${rule}`);
-    }
-    const read = readCall(reader, name, args);
-    read.operands.forEach((operand, i) => {
-      checkHeld(name, read.operation.operands[i] as string, operand);
-    });
-    take(read);
-    return read.out;
-  };
+  const method =
+    (name: OperationName) =>
+    (...args: unknown[]) => {
+      if (!isOpen) {
+        const found = 'calls is of a recording that has ended';
+        const rule = 'make this call before the function of record() returns';
+        throw new ArgumentError(name, 'calls', `${name}: ${found}; ${rule}`);
+      }
+      const read = readCall(reader, name, args);
+      read.operands.forEach((operand, i) => {
+        checkHeld(name, read.operation.operands[i] as string, operand);
+      });
+      take(read);
+      return read.out;
+    };
   const names = Object.keys(operations) as OperationName[];
   const calls = Object.freeze(Object.fromEntries(names.map((name) => [name, method(name)])));
   let result: unknown;
@@ -149,7 +151,10 @@ export function recordCalls(
     const call = makeCall(core, read);
     const { name, number } = read.operation;
     const end = writeBlock(core, call.attributes, call.operands);
-    core.check(core.guard(name, () => core.module.check(number)), name);
+    core.check(
+      core.guard(name, () => core.module.check(number)),
+      name,
+    );
     calls.push(call);
     words.push(-1 - number, calls.length, end, ...core.block.subarray(0, end));
   });

@@ -120,8 +120,7 @@ export function recording(link: Link, body: unknown, options: unknown): Request<
   return {
     values: { calls },
     operands: all,
-    result: ({ held }) =>
-      held && recordingOf(link, handleOf(link, held), calls.length, sources),
+    result: ({ held }) => held && recordingOf(link, handleOf(link, held), calls.length, sources),
   };
 }
 

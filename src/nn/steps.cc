@@ -44,7 +44,7 @@ size_t sizes_of(const Operator& op, size_t rank) { return (1 + tensors_of(op)) *
 
 }  // namespace
 
-size_t step_bytes(int64_t number, std::span<const double> words) {
+size_t step_bytes(int number, std::span<const double> words) {
   const Operator* const op = operator_at(static_cast<size_t>(number));
   WordReader body(words);
   const auto rank = static_cast<size_t>(body.integer(1, kMaxRank));
@@ -53,7 +53,7 @@ size_t step_bytes(int64_t number, std::span<const double> words) {
          round_up(tensors_of(*op) * sizeof(Tensor));
 }
 
-bool read_step(int64_t number, std::span<const double> words, void* memory) {
+bool read_step(int number, std::span<const double> words, void* memory) {
   WordReader body(words);
   auto* const step = new (memory) Step;
   step->op = operator_at(static_cast<size_t>(number));

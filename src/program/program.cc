@@ -15,7 +15,7 @@ constexpr double kLeastOperation = -64, kMostOthers = 1 << 16;
 
 // A step as words.
 struct StepWords {
-  int64_t number;
+  int number;
   int node;
   std::span<const double> body;
 
@@ -24,7 +24,7 @@ struct StepWords {
 
 StepWords next_step(WordReader& words) {
   StepWords step;
-  step.number = words.integer(kLeastOperation, kMostOthers);
+  step.number = static_cast<int>(words.integer(kLeastOperation, kMostOthers));
   step.node = static_cast<int>(words.integer(0, INT32_MAX));
   step.body = words.take(static_cast<size_t>(words.integer(0, INT32_MAX)));
   return step;
@@ -70,7 +70,7 @@ Program* Program::make(Context& context, std::span<const double> words, PlanProd
   WordReader all({own_words, words.size()});
   for (Step& own : program->steps_) {
     const StepWords step = next_step(all);
-    new (&own) Step{step.body, static_cast<int>(-1 - step.number), step.node, nullptr, nullptr};
+    new (&own) Step{step.body, -1 - step.number, step.node, nullptr, nullptr};
     if (step.is_product()) continue;
     own.other = std::exchange(free_bytes, free_bytes + others->bytes(step.number, step.body));
     if (!others->read(step.number, step.body, own.other)) *is_valid = false;

@@ -16,13 +16,15 @@ namespace wgemm {
 using PlanProduct = Status (*)(Context& context, int operation, std::span<const double> words,
                                double* scalars, PlannedCall* planned);
 
-// Reads and runs steps that are not products. `number` and `words` are those of the step.
+// Reads and runs steps that are not products. `number` and `words` are those of the step. `number`
+// has 32 bits, since Emscripten's glue names each type of function that has numbers of 64 bits, and
+// all modules share one glue.
 struct OtherSteps {
   // The bytes of memory that a step takes, a multiple of 8. 0: its words are out of range.
-  size_t (*bytes)(int64_t number, std::span<const double> words);
+  size_t (*bytes)(int number, std::span<const double> words);
   // Makes the step in that many bytes. Returns whether its words are in range. The words live as
   // long as the step.
-  bool (*read)(int64_t number, std::span<const double> words, void* memory);
+  bool (*read)(int number, std::span<const double> words, void* memory);
   Status (*run)(Context& context, const void* memory);
 };
 

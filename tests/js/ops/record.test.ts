@@ -76,15 +76,15 @@ describe('a recording', () => {
 
   it('of calls that follow each other computes them in their order', () => {
     const [x, w] = [held([1, 2], 1, 2), held([2, 2], 1, -1, 1, 1)];
-    const [h, y] = [held([1, 2]), held([1, 2])];
+    const [h, g, y] = [held([1, 2]), held([1, 2]), held([1, 2])];
     const recording = wg.record((calls) => {
       calls.matmul(x, w, null, { out: h, activation: 'relu' });
-      calls.gemm(h, w, h, { out: h });
-      calls.matmul(h, w, 0.5, { out: y, alpha: 2 });
+      calls.gemm(h, w, h, { out: g });
+      calls.matmul(g, w, 0.5, { out: y, alpha: 2 });
     });
     expect(recording.length).toBe(3);
     recording.run();
-    // h = [3, 1]; h + [4, -2] = [7, -1]; 2 * [6, -8] + 0.5
+    // h = [3, 1]; g = h + [4, -2] = [7, -1]; y = 2 * [6, -8] + 0.5
     expect(Array.from(y.data)).toEqual([12.5, -15.5]);
     x.data.set([0, 1]);
     recording.run();
@@ -430,10 +430,17 @@ describe('record() refuses', () => {
   ])('%s in an array, or no out', (argument, changes, found) => {
     const { inUse } = wg.memory();
     const x = held([2, 2]);
-    const { a, b, c, out } = { a: x, b: x, c: x, out: x, ...changes() } as Record<string, never>;
-    const error = thrown(() => wg.record((calls) => calls.gemm(a!, b!, c!, { out: out! })));
+    const { a, b, c, out } = { a: x, b: x, c: x, out: x, ...changes() } as unknown as Record<
+      string,
+      never
+    >;
+    const error = thrown(() => wg.record((calls) => calls.gemm(a!, b!, c, { out: out! })));
     const allowed = `${rule}${argument === 'out' ? '' : others}`;
-    expectError(error, { code: 'ARGUMENT', argument, says: [`${argument} is ${found}; ${allowed}`] });
+    expectError(error, {
+      code: 'ARGUMENT',
+      argument,
+      says: [`${argument} is ${found}; ${allowed}`],
+    });
     x.dispose();
     expect(wg.memory().inUse - inUse).toBeLessThan(200); // the tensor of the view
   });
@@ -455,12 +462,12 @@ describe('record() refuses', () => {
       [undefined, 'undefined'],
       [5, '5'],
       [{}, 'an object'],
-    ])
+    ] as [unknown, string][])
       expectError(thrown(loose(body)), {
         code: 'ARGUMENT',
         op: 'record',
         argument: 'calls',
-        says: [`calls is ${String(found)}; it must be a function that makes calls`],
+        says: [`calls is ${found}; it must be a function that makes calls`],
       });
   });
 
@@ -480,13 +487,17 @@ describe('record() refuses', () => {
       code: 'ARGUMENT',
       op: 'record',
       argument: 'calls',
-      says: ['calls returned a promise; it must be a function that makes its calls before it returns'],
+      says: [
+        'calls returned a promise; it must be a function that makes its calls before it returns',
+      ],
     });
     await new Promise((resolve) => setTimeout(resolve, 5));
     expectError(late, {
       code: 'ARGUMENT',
       argument: 'calls',
-      says: ['the recording has ended; make this call before the function of record() returns'],
+      says: [
+        'calls is of a recording that has ended; make this call before the function of record() returns',
+      ],
     });
     expect(wg.memory().inUse - inUse).toBeLessThan(200);
   });
@@ -508,7 +519,12 @@ describe('record() refuses', () => {
     expect(wg.memory().inUse).toBe(inUse);
     expectError(
       thrown(() => kept!.matmul(x, x, null, { out: x })),
-      { code: 'ARGUMENT', op: 'matmul', argument: 'calls', says: ['the recording has ended'] },
+      {
+        code: 'ARGUMENT',
+        op: 'matmul',
+        argument: 'calls',
+        says: ['calls is of a recording that has ended'],
+      },
     );
   });
 

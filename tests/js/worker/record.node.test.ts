@@ -108,9 +108,12 @@ describe('is refused as in wgemm:', () => {
   it.each([
     ['what is not a function', () => 5],
     ['a promise', () => () => Promise.resolve()],
-    ['an error of the caller', () => () => {
-      throw new RangeError('mine'); // prettier-ignore
-    }],
+    [
+      'an error of the caller',
+      () => () => {
+        throw new RangeError('mine'); // prettier-ignore
+      },
+    ],
   ])('%s', async (name, make) => {
     const { inUse } = await wg.memory();
     const found = await rejected(wg.record(make() as () => void));
@@ -133,11 +136,17 @@ describe('is refused as in wgemm:', () => {
       [() => ({}), option],
     ] as [(x: object) => object, object][]) {
       const body = (x: object) => (calls: unknown) => {
-        const { a, b, out } = { a: x, b: x, out: x, ...changes(x) } as Record<string, never>;
+        const { a, b, out } = { a: x, b: x, out: x, ...changes(x) } as unknown as Record<
+          string,
+          never
+        >;
         (calls as Calls).gemm(a!, b!, null, { out: out!, ...more });
       };
-      const found = await rejected(wg.record(body(theirs) as () => void));
-      expectSameError(found, thrown(() => here.record(body(ours) as () => void)));
+      const found = await rejected(wg.record(body(theirs)));
+      expectSameError(
+        found,
+        thrown(() => here.record(body(ours))),
+      );
     }
     const foreign = (calls: unknown) => {
       (calls as Calls).gemm(ours as never, theirs, null, { out: theirs });
@@ -186,9 +195,11 @@ it('a signal ends runs that wait', async () => {
 it('ends with its instance', async () => {
   const own = await createGemm();
   const x = await own.alloc('float32', [2, 2]);
-  const recording = await own.record((calls) => {
-    calls.gemm(x, x, null, { out: { data: x, shape: [2, 2] } });
-  }).catch(() => undefined); // out overlaps A
+  const recording = await own
+    .record((calls) => {
+      calls.gemm(x, x, null, { out: { data: x, shape: [2, 2] } });
+    })
+    .catch(() => undefined); // out overlaps A
   expect(recording).toBeUndefined();
   const empty = await own.record(() => undefined);
   const pending = empty.run();
@@ -201,15 +212,13 @@ it('ends with its instance', async () => {
 
 it('is freed if the page drops it, and keeps its operands until then', async () => {
   const { inUse } = await wg.memory();
-  let recording: WorkerRecording | undefined;
-  let y: Awaited<ReturnType<typeof held>> | undefined;
+  const kept: { recording: WorkerRecording; y: Awaited<ReturnType<typeof held>> }[] = [];
   await (async () => {
-    const x = await held([2, 2], 1, 2, 3, 4);
-    y = await held([2, 2]);
-    const out = y;
-    recording = await wg.record((calls) => {
-      calls.gemm(x, x, null, { out });
+    const [x, y] = [await held([2, 2], 1, 2, 3, 4), await held([2, 2])];
+    const recording = await wg.record((calls) => {
+      calls.gemm(x, x, null, { out: y });
     });
+    kept.push({ recording, y });
   })();
   const collect = async () => {
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -217,10 +226,9 @@ it('is freed if the page drops it, and keeps its operands until then', async () 
     await new Promise((resolve) => setTimeout(resolve, 5));
   };
   for (let i = 0; i < 5; ++i) await collect();
-  await recording!.run();
-  expect([...(await y!.read())]).toEqual([7, 10, 15, 22]);
-  recording = undefined;
-  y = undefined;
+  await kept[0]!.recording.run();
+  expect([...(await kept[0]!.y.read())]).toEqual([7, 10, 15, 22]);
+  kept.pop();
   for (let i = 0; i < 400 && (await wg.memory()).inUse > inUse; ++i) await collect();
   expect((await wg.memory()).inUse).toBe(inUse);
 });

@@ -396,7 +396,10 @@ describe('returns what wgemm returns, bit for bit:', () => {
   });
 
   it('what else is exported, except the classes of the heap', () => {
-    const { HeapTensor, PackedWeights, Recording, Gemm, ...shared } = wgemm as Record<string, unknown>;
+    const { HeapTensor, PackedWeights, Recording, Gemm, ...shared } = wgemm as Record<
+      string,
+      unknown
+    >;
     expect([HeapTensor, PackedWeights, Recording]).not.toContain(undefined);
     for (const [name, value] of Object.entries(shared)) {
       if (name === 'createGemm' || name.startsWith('$')) continue;
