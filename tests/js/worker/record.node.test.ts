@@ -29,7 +29,7 @@ it('computes its calls in each run, in the order of all calls', async () => {
   const recording = await wg.record((calls) => {
     expect(calls.gemm(x, weights, 1, { out: y })).toBe(y);
     calls.matmul({ data: y, shape: [1, 2], offset: 2 }, x, null, {
-      out: { data: z, shape: [1, 2] },
+      out: { data: z, shape: [1, 2], offset: 0 },
     });
   });
   expect(recording).toBeInstanceOf(WorkerRecording);
