@@ -350,7 +350,8 @@ template <typename Arguments>
 Status perform(double* scalars, Request* request) {
   Arguments call(scalars);
   if (!call.reader.ok()) return refusal();
-  if constexpr (std::is_same_v<Arguments, Quantized>) call.args.reads_values = request->reads_values;
+  if constexpr (std::is_same_v<Arguments, Quantized>)
+    call.args.reads_values = request->reads_values;
   request->packed = call.reader.packed();
   return request->planned != nullptr
              ? plan_call(*instance, call.args, request->planned)
@@ -399,9 +400,8 @@ Program* program_at(uintptr_t address) { return reinterpret_cast<Program*>(addre
 // Reads a program of `count` words at an address. The block then begins with the program's address.
 int make_program(uintptr_t words, size_t count) {
   bool is_valid = false;
-  Program* const program =
-      Program::make(*instance, {reinterpret_cast<const double*>(words), count}, plan_product,
-                    bindings::other_steps, &is_valid);
+  Program* const program = Program::make(*instance, {reinterpret_cast<const double*>(words), count},
+                                         plan_product, bindings::other_steps, &is_valid);
   argument_block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(program));
   if (program != nullptr) return 0;
   return finish(is_valid ? error(Code::kOutOfMemory, "run", "",

@@ -36,7 +36,8 @@ let serialized: (weights: HeapObject) => NewArrays['uint8'];
 
 /**
  * A handle of memory in an instance: a {@link HeapTensor}, {@link PackedWeights} or a
- * {@link wgemm!Recording | Recording}. `dispose()` frees the memory. So does garbage collection, but at no known time.
+ * {@link wgemm!Recording | Recording}. `dispose()` frees the memory. So does garbage collection,
+ * but at no known time.
  *
  * @category Tensors
  */

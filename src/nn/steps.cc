@@ -63,8 +63,7 @@ bool read_step(int number, std::span<const double> words, void* memory) {
   step->tensors = {reinterpret_cast<Tensor*>(sizes + sizes_of(*step->op, step->rank)),
                    tensors_of(*step->op)};
   step->dims = take_sizes();
-  for (size_t axis = 0; axis < step->rank; ++axis)
-    step->dims[axis] = body.integer(0, kMostBytes);
+  for (size_t axis = 0; axis < step->rank; ++axis) step->dims[axis] = body.integer(0, kMostBytes);
   for (Tensor& tensor : step->tensors) {
     const auto type = static_cast<DType>(body.integer(0, kDTypeCount - 1));
     const auto address = static_cast<uintptr_t>(body.integer(0, kMostBytes));

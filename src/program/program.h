@@ -16,9 +16,8 @@ namespace wgemm {
 using PlanProduct = Status (*)(Context& context, int operation, std::span<const double> words,
                                double* scalars, PlannedCall* planned);
 
-// Reads and runs steps that are not products. `number` and `words` are those of the step. `number`
-// has 32 bits, since Emscripten's glue names each type of function that has numbers of 64 bits, and
-// all modules share one glue.
+// Reads and runs steps that are not products. The number of a step has 32 bits, since Emscripten's
+// glue names each type of function that has numbers of 64 bits, and all modules share one glue.
 struct OtherSteps {
   // The bytes of memory that a step takes, a multiple of 8. 0: its words are out of range.
   size_t (*bytes)(int number, std::span<const double> words);
@@ -56,7 +55,7 @@ class alignas(8) Program {
   };
   struct alignas(8) Step {
     std::span<const double> words;
-    int operation;     // of a product
+    int operation;  // of a product
     int node;
     Product* product;  // null until it is planned
     void* other;       // what OtherSteps::read() made; null for a product

@@ -95,8 +95,8 @@ Status plan_or_fail(Context& context, int operation, std::span<const double> wor
 TEST(Program, SaysWhichStepFails) {
   Context context;
   alignas(16) float a[] = {1, 2, 3, 4}, b[] = {1, 0, 0, 1}, y[] = {-1, -1, -1, -1};
-  const std::vector<double> words = {-1, 5, 3, address_of(a), address_of(b), address_of(y),
-                                     -1, 6, 3, 0,             0,             0};
+  const std::vector<double> words = {
+      -1, 5, 3, address_of(a), address_of(b), address_of(y), -1, 6, 3, 0, 0, 0};
   bool is_valid = false;
   Program* const program = Program::make(context, words, plan_or_fail, nullptr, &is_valid);
   ASSERT_TRUE(program != nullptr);

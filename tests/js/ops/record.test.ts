@@ -270,7 +270,7 @@ describe('too little memory', () => {
     small.dispose();
   });
 
-  it('for scratch is no error if a call computes without it', async () => {
+  it('for scratch is an error only if it is one of the call', async () => {
     const [m, n, k] = [64, 512, 512];
     const bytes = 4 * (m * k + k * n + 2 * m * n);
     const small = await createGemm({ maxMemory: bytes + 100_000, threads: hasThreads ? 2 : 1 });
