@@ -165,8 +165,11 @@ void run_quantization(void* argument, size_t, size_t first, size_t count) {
 
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
   if (problem.m == 0 || problem.n == 0) return;
-  if (plan.tasks() == 1 && plan.quantized_a_bytes == 0 && !plan.adds_parts)
-    return run_task(problem, plan, task_at(plan, 0, 1), scratch, nullptr);
+  if (plan.tasks() == 1 && plan.quantized_a_bytes == 0 && !plan.adds_parts) {
+    const auto whole = [](const Cut& cut) { return Interval{0, cut.total}; };
+    const Task task{whole(plan.outer), whole(plan.inner), whole(plan.rows), whole(plan.cols)};
+    return run_task(problem, plan, task, scratch, nullptr);
+  }
   std::optional<QuantizedA> quantized;
   if (plan.quantized_a_bytes != 0) quantized.emplace(problem, scratch);
   std::byte *const parts = scratch + plan.quantized_a_bytes, *const b = parts + plan.parts_bytes;
