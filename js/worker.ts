@@ -128,7 +128,7 @@ export type {
 } from './linear/create-linear.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './api/worker-handles.js';
 export { WorkerRecording } from './api/worker-recording.js';
-export type { RecordedCalls } from './api/recorded-calls.js';
+export type { WorkerRecordedCalls } from './api/recorded-calls.js';
 export { createGemm, type WorkerCreateOptions, WorkerGemm } from './worker/gemm.js';
 export type { TensorView } from './instance/heap.js';
 export type { NBitsWeights } from './convert/quantize-nbits.js';

@@ -11,7 +11,7 @@ import type { PackNBitsOptions, PackOptions } from '../ops/pack.js';
 import type { QGemmOptions } from '../ops/qgemm.js';
 import type { FloatProducts } from './float-products.js';
 import type { QuantizedProducts } from './quantized-products.js';
-import type { RecordedCalls } from './recorded-calls.js';
+import type { RecordedAt } from './recorded-calls.js';
 import type {
   Allocated,
   Arrival,
@@ -225,7 +225,7 @@ export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProduct
    * @throws what the calls throw; ArgumentError for an operand in an array, for a call without
    * `out`, and if `calls` returns a promise; OutOfMemoryError
    */
-  record(calls: (calls: RecordedCalls<P>) => void, ...options: Last[P]): Arrival<Recordings[P]>[P];
+  record(calls: (calls: RecordedAt[P]) => void, ...options: Last[P]): Arrival<Recordings[P]>[P];
 
   /**
    * Makes a tensor of zeros in the memory of the instance, so that calls on it copy nothing. It

@@ -1,4 +1,5 @@
 /** The calls that a recording takes, as types. */
+/* eslint-disable @typescript-eslint/no-empty-object-type -- the reference needs the interfaces */
 import type {
   DataArray,
   DType,
@@ -43,10 +44,26 @@ import type {
  * instance: a tensor from `alloc()`, a view of one, packed weights, or a number. Each call must
  * have `out`, and returns it. Calls are checked at once, and computed by `run()` of the recording.
  *
- * @typeParam P where the instance computes
  * @category Operations
  */
-export interface RecordedCalls<P extends Place> {
+export interface RecordedCalls extends Recorded<'here'> {}
+
+/**
+ * The calls that `record` takes in a worker: the same as in `wgemm`, with handles of the worker.
+ * They are computed by `run()` of the recording.
+ *
+ * @category Operations
+ */
+export interface WorkerRecordedCalls extends Recorded<'worker'> {}
+
+/** By place: the calls that `record` takes. */
+export interface RecordedAt {
+  here: RecordedCalls;
+  worker: WorkerRecordedCalls;
+}
+
+/** The calls that `record` takes, as both entries have them. */
+interface Recorded<P extends Place> {
   /**
    * Records `gemm`.
    *

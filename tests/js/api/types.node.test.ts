@@ -718,7 +718,7 @@ it('the types of recordings: operands are in the heap, and each call has out', (
   const program = `
     import { createGemm, HeapTensor, Recording } from 'wgemm';
     import type { RecordedCalls } from 'wgemm';
-    import { createGemm as createWorker, WorkerRecording, WorkerTensor } from 'wgemm/worker';
+    import { createGemm as createWorker, type WorkerRecordedCalls, WorkerRecording, WorkerTensor } from 'wgemm/worker';
     const [wg, worker] = [await createGemm(), await createWorker()];
     const is = <T,>(value: T) => void value;
     const x = wg.alloc('float32', [2, 2]);
@@ -781,7 +781,7 @@ it('the types of recordings: operands are in the heap, and each call has out', (
     is<void>(recording.run());
     is<number>(recording.length);
     is<boolean>(recording.disposed);
-    const each = (calls: RecordedCalls<'here'>) => void calls.gemm(x, x, null, { out: x });
+    const each = (calls: RecordedCalls) => void calls.gemm(x, x, null, { out: x });
     wg.record(each).dispose();
     // @ts-expect-error: a function
     wg.record();
@@ -800,6 +800,8 @@ it('the types of recordings: operands are in the heap, and each call has out', (
       // @ts-expect-error: types must agree
       calls.gemm(there, there, null, { out: theirs });
     }, { signal: new AbortController().signal });
+    const eachThere = (calls: WorkerRecordedCalls) => void calls.gemm(there, there, null, { out: there });
+    (await worker.record(eachThere)).dispose();
     is<Promise<void>>(recorded.run({ signal: new AbortController().signal }));
   `;
   expect(compile('recordings', inFunction(program), oldest)).toEqual([]);

@@ -31,7 +31,7 @@ afterAll(() => {
   wg.dispose();
 });
 
-type Calls = RecordedCalls<'here'>;
+type Calls = RecordedCalls;
 const products = (Object.keys(goodCalls) as CallName[]).filter(isExplained);
 const copyOf = ({ data }: HeapTensor) => data.slice();
 

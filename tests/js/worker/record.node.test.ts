@@ -1,7 +1,12 @@
 /** Recordings in a worker: the results and errors of recordings in `wgemm`, as promises. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm as createHere, type Gemm } from 'wgemm';
-import { createGemm, type RecordedCalls, type WorkerGemm, WorkerRecording } from 'wgemm/worker';
+import {
+  createGemm,
+  type WorkerGemm,
+  type WorkerRecordedCalls,
+  WorkerRecording,
+} from 'wgemm/worker';
 import { expectError, expectSameError, rejected, thrown } from '../support/errors.js';
 import { dispose, float32 } from '../support/tensors.js';
 
@@ -15,7 +20,7 @@ afterAll(() => {
   wg.dispose();
 });
 
-type Calls = RecordedCalls<'worker'>;
+type Calls = WorkerRecordedCalls;
 
 async function held(shape: number[], ...numbers: number[]) {
   const tensor = await wg.alloc('float32', shape);
