@@ -41,7 +41,7 @@ const budgets = {
   'dist/worker.js': [18_000, 6_200],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [173_500, 29_450];
+const declarationsBudget = [174_000, 29_500];
 const mapsBudget = [3_270_000, 386_000];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 108_550;
