@@ -21,18 +21,18 @@ const budgets = {
   'package.json': [5_000, 1_300],
   'dist/cli.js': [7_400, 3_100],
   'dist/index.js': [97_600, 30_900],
-  'dist/inline.js': [399_400, 133_000],
+  'dist/inline.js': [399_700, 133_050],
   'dist/linear.js': [10_200, 4_450],
   'dist/onnx.js': [76_600, 25_450],
   'dist/tfjs.js': [8_900, 3_650],
-  'dist/wgemm-relaxed-mt.wasm': [269_900, 83_450],
-  'dist/wgemm-relaxed.wasm': [254_700, 77_650],
-  'dist/wgemm-simd128-mt.wasm': [235_400, 78_300],
-  'dist/wgemm-simd128.wasm': [220_600, 72_300],
-  'dist/wgemm-relaxed-models.wasm': [294_400, 89_100],
-  'dist/wgemm-relaxed-mt-models.wasm': [309_800, 94_850],
-  'dist/wgemm-simd128-models.wasm': [260_300, 83_650],
-  'dist/wgemm-simd128-mt-models.wasm': [275_300, 89_650],
+  'dist/wgemm-relaxed-mt.wasm': [270_100, 83_500],
+  'dist/wgemm-relaxed.wasm': [254_900, 77_850],
+  'dist/wgemm-simd128-mt.wasm': [235_700, 78_300],
+  'dist/wgemm-simd128.wasm': [220_900, 72_350],
+  'dist/wgemm-relaxed-models.wasm': [294_600, 89_250],
+  'dist/wgemm-relaxed-mt-models.wasm': [310_000, 94_850],
+  'dist/wgemm-simd128-models.wasm': [260_500, 83_700],
+  'dist/wgemm-simd128-mt-models.wasm': [275_600, 89_650],
   'dist/wgemm-mt.js': [21_600, 7_650],
   'dist/wgemm-thread.js': [22_000, 7_800],
   'dist/wgemm-models-worker.js': [185_000, 55_500],
@@ -44,7 +44,7 @@ const budgets = {
 const declarationsBudget = [174_000, 29_500];
 const mapsBudget = [3_270_000, 386_000];
 /** The most bytes that a page loads without threads, with brotli. */
-const pageBudget = 108_550;
+const pageBudget = 108_700;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
