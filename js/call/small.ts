@@ -82,9 +82,10 @@ const int32: Loop<Int32Array | Uint32Array> = (y, a, b, m, n, k) => {
 };
 
 const loops: Partial<Record<DType, Loop>> = { float32, float64, int32, uint32: int32 };
+
 /**
- * @internal Computes a call without options, if its operands are small matrices in arrays. Otherwise
- * returns undefined, also if something is wrong with an operand.
+ * @internal Computes a call without options, if its operands are small matrices in arrays.
+ * Otherwise returns undefined, also if something is wrong with an operand.
  */
 export function runSmall(core: Core, read: Arguments): unknown {
   const { operands, out } = read;
@@ -164,7 +165,10 @@ function runCopied(
   return y;
 }
 
-/** Whether an operand is a contiguous matrix in an array of the caller, of the class that the library makes. */
+/**
+ * Whether an operand is a contiguous matrix in an array of the caller, of the class that the
+ * library makes.
+ */
 function isPlain(
   core: Core,
   { shape, strides, offset, source }: Operand,

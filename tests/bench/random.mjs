@@ -1,8 +1,9 @@
 // npm run bench -- --random: random products next to the fastest peer.
 //
 // M, N and K are log-uniform from 1 to 4096, with at most `mostWork` multiply-adds. The same seed
-// gives the same shapes. Every third shape is narrow. Each shape is measured twice: on operands in the memory of each library,
-// and on plain arrays, of which each call makes tensors and from which it reads the result.
+// gives the same shapes. Every third shape is narrow. Each shape is measured twice: on operands in
+// the memory of each library, and on plain arrays, of which each call makes tensors and from which
+// it reads the result.
 import { sizeOf } from './cases.mjs';
 import { contestantsOf } from './contestants.mjs';
 import { measure } from './measure.mjs';

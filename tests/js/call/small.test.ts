@@ -1,4 +1,4 @@
-/** Small products on arrays, which JavaScript computes: their bits are those of the core. */
+/** Small products on arrays, which JavaScript computes: they have the bits of the core. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm, type DType, type Gemm } from 'wgemm';
 import { arrayClasses } from '../support/dtypes.js';
