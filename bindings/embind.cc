@@ -367,7 +367,7 @@ constexpr size_t kOperationCount = sizeof(kOperations) / sizeof(*kOperations);
 int compute(int operation, size_t words) {
   const std::span<const double> arguments(argument_block, words);
   if (PlannedCall* cached = call_cache.find(operation, arguments); cached != nullptr) {
-    const int code = finish(read_again(cached));
+    const int code = finish(read_again(*instance, cached));
     return code != 0 ? code : finish(run(*instance, *cached));
   }
   const auto [planned, scalars] = call_cache.next();
@@ -433,9 +433,9 @@ int run_explain(int operation, double reserved) {
   for (const char* name : {e.kernel, e.regime})
     *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(name));
   for (const int64_t value :
-       {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, int64_t{e.packs_a},
-        int64_t{e.packs_b}, int64_t{e.direct}, int64_t{e.transposed}, e.scratch_bytes,
-        int64_t{e.out_of_core}, e.moved_bytes}) {
+       {e.batch, e.m, e.n, e.k, e.mr, e.nr, e.kr, e.mc, e.nc, e.kc, e.threads, e.vectors,
+        int64_t{e.packs_a}, int64_t{e.packs_b}, int64_t{e.direct}, int64_t{e.transposed},
+        e.scratch_bytes, int64_t{e.out_of_core}, e.moved_bytes}) {
     *out++ = static_cast<double>(value);
   }
   return 0;
@@ -521,7 +521,7 @@ int run_deserialize(uintptr_t bytes, size_t length) {
 // The block then begins with a row of the table of kernels: name, compute type, mr, nr, kr,
 // preferred.
 void kernel(int index) {
-  const KernelInfo info = kernel_info(index);
+  const KernelInfo info = kernel_info(index, instance->vectors());
   double* out = argument_block;
   *out++ = static_cast<double>(reinterpret_cast<uintptr_t>(info.name));
   for (const int value : {static_cast<int>(info.compute), info.mr, info.nr, info.kr,
@@ -549,6 +549,7 @@ EMSCRIPTEN_BINDINGS(wgemm) {
       });
   // Must be called at most once, after the workers of the threads exist.
   function("setThreads", +[](int threads) { return finish(instance->set_threads(threads)); });
+  function("setVectors", +[](int bytes) { instance->set_vectors(bytes); });
   function("block", +[] { return address(argument_block); });
   function("blockLength", +[] { return kBlockLength; });
   function("staging", +[] { return address(staging); });

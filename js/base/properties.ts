@@ -31,7 +31,7 @@ function isPolluted(): boolean {
     'as' in base ||
     // Options of createGemm, of every call in a worker, and of quantize.
     'threads' in base || 'simd' in base || 'determinism' in base || 'assets' in base ||
-    'maxMemory' in base || 'models' in base ||
+    'maxMemory' in base || 'models' in base || 'vectors' in base ||
     'worker' in base || 'transfer' in base || 'signal' in base ||
     'symmetric' in base || 'axis' in base || 'scale' in base || 'zeroPoint' in base ||
     // Properties of weights of a few bits.

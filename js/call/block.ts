@@ -12,7 +12,7 @@ const anArray = -4;
 /** @internal What the core leaves in the block when it has explained a call, in this order. */
 export const explained = [
   ...['kernel', 'regime', 'batch', 'm', 'n', 'k', 'mr', 'nr', 'kr', 'mc', 'nc', 'kc', 'threads'],
-  ...['packsA', 'packsB', 'direct', 'transposed', 'scratch', 'outOfCore', 'moved'],
+  ...['vectors', 'packsA', 'packsB', 'direct', 'transposed', 'scratch', 'outOfCore', 'moved'],
 ] as const;
 
 /** @internal A number of an explanation. */

@@ -22,6 +22,10 @@ export interface CoreModule {
   ): void;
   start(memoryLimit: number, strict: boolean): void;
   setThreads(threads: number): number;
+  /** Bytes of the vectors that kernels are chosen for: 16 or 32. */
+  setVectors(bytes: number): void;
+  /** In builds with relaxed SIMD. Adds vectors for that many steps: see js/instance/vectors.ts. */
+  addVectors?(apart: boolean, steps: number): void;
   block(): number;
   blockLength(): number;
   staging(): number;

@@ -5,6 +5,7 @@ import type { DType } from '../base/tensor.js';
 import { Core } from './core.js';
 import { type Assets, loadCore } from './load.js';
 import { mostThreads } from './threads/threads.js';
+import { watchVectors } from './vectors.js';
 
 /**
  * The version of the library.
@@ -40,6 +41,14 @@ export interface CreateOptions {
    * be fused with sums. Integers are exact either way. Default `'fast'`.
    */
   determinism?: 'fast' | 'strict' | undefined;
+  /**
+   * Bytes of the vectors that kernels are chosen for. V8 can join two vectors of 16 bytes to one of
+   * 32, with a flag that is an experiment: see the guide. 32 is for an engine with that flag; in
+   * any other, it makes calls slower. `'auto'` begins with 16, and changes to 32 when short
+   * measurements after some calls have shown that the engine joins vectors. Results have the same
+   * bits either way. Default 16.
+   */
+  vectors?: 16 | 32 | 'auto' | undefined;
   /**
    * Loads the module that also has the operators of models, which `loadModel()` needs. Default
    * false.
@@ -91,7 +100,7 @@ export interface KernelInfo {
   dtype: DType;
   /** Rows (MR) and columns (NR) of its tile, in elements, and k steps per iteration. */
   tile: [mr: number, nr: number, kr: number];
-  /** Whether it is made for this processor and engine. */
+  /** Whether it is made for this processor, engine and size of vectors. */
   preferred: boolean;
 }
 
@@ -109,6 +118,8 @@ export interface Info {
   threads: number;
   /** As in the options of `createGemm`. */
   determinism: 'fast' | 'strict';
+  /** As in the options of `createGemm`. `explain()` tells which are in use. */
+  vectors: 16 | 32 | 'auto';
   /** Why this build and this number of threads. */
   why: string;
   /** The micro-kernels, best first. */
@@ -120,6 +131,7 @@ export interface Settings {
   readonly threads: number | 'auto';
   readonly simd: 'auto' | 'simd128' | 'relaxed';
   readonly determinism: Info['determinism'];
+  readonly vectors: Info['vectors'];
   readonly models: boolean;
   readonly assets: Assets | undefined;
   readonly maxMemory: number | undefined;
@@ -131,11 +143,12 @@ export interface Settings {
  */
 export function readSettings(options: unknown, besides?: readonly string[]): Settings {
   const op = 'createGemm';
-  const names = ['threads', 'simd', 'determinism', 'models', 'assets', 'maxMemory'];
+  const names = ['threads', 'simd', 'determinism', 'vectors', 'models', 'assets', 'maxMemory'];
   const {
     threads = 1,
     simd = 'auto',
     determinism = 'fast',
+    vectors = 16,
     models = false,
     assets,
     maxMemory,
@@ -151,17 +164,18 @@ export function readSettings(options: unknown, besides?: readonly string[]): Set
     throw refuse('simd', simd, "'auto', 'simd128' or 'relaxed'");
   if (!['fast', 'strict'].includes(determinism))
     throw refuse('determinism', determinism, "'fast' or 'strict'");
+  if (![16, 32, 'auto'].includes(vectors)) throw refuse('vectors', vectors, "16, 32 or 'auto'");
   if (typeof models !== 'boolean') throw refuse('models', models, 'a boolean');
   if (assets !== undefined && typeof assets !== 'function')
     throw refuse('assets', assets, 'a function that returns the address or the bytes of a file');
   if (maxMemory !== undefined && !(Number.isSafeInteger(maxMemory) && maxMemory >= 1))
     throw refuse('maxMemory', maxMemory, 'a whole number of bytes, 1 or more');
-  return { threads, simd, determinism, models, assets, maxMemory };
+  return { threads, simd, determinism, vectors, models, assets, maxMemory };
 }
 
 /** @internal Starts the core of an instance. The caller must end its threads, if it has several. */
 export async function startCore(settings: Settings): Promise<{ core: Core; info: Info }> {
-  const { simd, threads: wanted, models, assets, determinism, maxMemory } = settings;
+  const { simd, threads: wanted, models, assets, determinism, vectors, maxMemory } = settings;
   let die: (why: string) => void = () => undefined;
   const memoryLimit = Math.min(maxMemory ?? 0, 2 ** 32 - 1);
   const strict = determinism === 'strict';
@@ -170,10 +184,12 @@ export async function startCore(settings: Settings): Promise<{ core: Core; info:
   const { threads, why } = loaded;
   const core = new Core(loaded, memoryLimit);
   die = (why) => core.die('WORKER', `a thread of the instance died (${why})`);
+  if (vectors === 'auto') watchVectors(core.module);
+  if (vectors === 32) core.module.setVectors(vectors);
   const kernels = kernelsOf(core);
   // The kernels tell the build, since the option `assets` may return the file of either.
   const build = kernels.some(({ name }) => name.includes('_relaxed')) ? 'relaxed' : 'simd128';
-  return { core, info: { version, build, threads, determinism, why, kernels } };
+  return { core, info: { version, build, threads, determinism, vectors, why, kernels } };
 }
 
 type Six = [number, number, number, number, number, number];

@@ -38,6 +38,11 @@ export interface Explanation {
   blocks: [mc: number, nc: number, kc: number];
   /** Number of threads that compute the call. */
   threads: number;
+  /**
+   * Bytes of the vectors that the kernel was chosen for, as by the option `vectors` of
+   * `createGemm`.
+   */
+  vectors: 16 | 32;
   /** Which operands the call packs. Others are read unpacked, or were packed by `pack`. */
   packs: {
     /** Whether the call packs A. */
@@ -84,6 +89,7 @@ export function explainCall(call: Call): Explanation {
     tile: [found.mr, found.nr, found.kr],
     blocks: [found.mc, found.nc, found.kc],
     threads: found.threads,
+    vectors: found.vectors === 32 ? 32 : 16,
     packs: { a: found.packsA !== 0, b: found.packsB !== 0 },
     direct: found.direct !== 0,
     transposed: found.transposed !== 0,

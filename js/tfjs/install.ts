@@ -162,13 +162,13 @@ function checkKernels({ getKernel }: Functions): KernelConfig[] {
   );
 }
 
-const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
+const createOptions = ['threads', 'simd', 'determinism', 'vectors', 'assets', 'maxMemory'] as const;
 
 /** Reads the options. `settings`: options of `createGemm`, which checks their values. */
 function readInstallOptions(options: unknown) {
   const read = readOptions(op, options, ['wg', 'always', ...createOptions]) as InstallOptions;
-  const { wg, always = false, threads, simd, determinism, assets, maxMemory } = read;
-  const settings = { threads, simd, determinism, assets, maxMemory };
+  const { wg, always = false, threads, simd, determinism, vectors, assets, maxMemory } = read;
+  const settings = { threads, simd, determinism, vectors, assets, maxMemory };
   if (typeof always !== 'boolean')
     throw refused('always', `is ${describe(always)}`, 'it must be a boolean');
   if (wg === undefined) return { wg, always, settings };

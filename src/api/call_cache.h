@@ -10,9 +10,9 @@
 namespace wgemm {
 
 // The key of a call is an operation and words that state all its arguments: addresses, sizes,
-// strides and attributes. A cached call is valid only while everything else stays the same: the
-// context, its number of threads, and packed weights at those addresses. Elements may change. run()
-// reads A, B, C and Y again, and before it read_again() must read scales and zero points.
+// strides and attributes. A cached call is valid only while the context and packed weights at those
+// addresses stay the same. Elements may change. run() reads A, B, C and Y again. Before it,
+// read_again() must read scales and zero points, and plan again if the context has changed.
 class CallCache {
  public:
   // The cached call of this key, or null. Words are compared as bits: NaN equals itself, and 0

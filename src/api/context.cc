@@ -66,6 +66,11 @@ Context::Context(size_t memory_limit, Determinism determinism)
 
 Context::~Context() { end_threads(); }
 
+void Context::set_vectors(int bytes) {
+  vectors_ = bytes == 32 ? 32 : 16;
+  ++generation_;
+}
+
 bool Context::has_room(size_t bytes) const {
   if (bytes > SIZE_MAX - 2 * kArenaAlignment) return false;
   const size_t total = Arena::taken_by(bytes), limit = limit_ == 0 ? SIZE_MAX - kWasmPage : limit_;
@@ -131,6 +136,7 @@ Status Context::set_threads(int threads) {
   end_threads();
   pool_ = pool;
   threads_ = threads;
+  ++generation_;
   return {};
 }
 

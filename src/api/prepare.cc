@@ -14,7 +14,6 @@ namespace wgemm {
 // A PreparedCall owns one of these. The copies of scales and zero points follow it in memory.
 struct PreparedCall::State {
   Context* context;
-  int threads;  // of the context, when the plan was made
   PlannedCall planned;
 };
 
@@ -85,6 +84,7 @@ void copy_call(const PlannedCall& from, PlannedCall* to) {
   to->call.problem = from.call.problem;
   to->out_of_core = from.out_of_core;
   to->plan = from.plan;
+  to->generation = from.generation;
   std::ranges::copy(batch, to->call.axes);
   to->call.problem.batch = {to->call.axes, batch.size()};
 }
@@ -119,7 +119,6 @@ Status PreparedAccess::prepare(Context& context, const Args& args, PreparedCall*
   PreparedCall made;
   made.state_ = std::construct_at(static_cast<PreparedCall::State*>(memory));
   made.state_->context = &context;
-  made.state_->threads = context.threads();
   copy_call(planned, &made.state_->planned);
   for (int i = 0; i < kQuantizationParams; ++i)
     ParamCopy(problem, i)
@@ -133,11 +132,8 @@ Status PreparedAccess::run(PreparedCall& call) {
     return error(Code::kArgument, "run", "call",
                  {"call is empty; it must come from a prepare() that succeeded"});
   }
-  auto& [context, threads, planned] = *call.state_;
-  if (threads != context->threads()) {
-    if (!planned.out_of_core.any()) planned.plan = make_plan(planned.call.problem, *context);
-    threads = context->threads();
-  }
+  auto& [context, planned] = *call.state_;
+  plan_again(*context, &planned);
   return wgemm::run(*context, planned);
 }
 

@@ -66,6 +66,7 @@ void plan_checked(Context& context, const char* op, const OutOfCoreOperands& out
                   PlannedCall* planned) {
   planned->op = op;
   planned->out_of_core = out_of_core;
+  planned->generation = context.generation();
   if (out_of_core.any()) return;
   Problem& problem = planned->call.problem;
   transpose_if_faster(&problem);
@@ -88,12 +89,19 @@ Status run(Context& context, const char* op, const Problem& problem, const PlanO
 }
 
 Status run(Context& context, const PlannedCall& planned) {
-  const auto& [op, call, out_of_core, plan] = planned;
+  const auto& [op, call, out_of_core, plan, generation] = planned;
   return out_of_core.any() ? run_out_of_core(context, op, call.problem, out_of_core)
                            : run_plan(context, op, call.problem, plan, {});
 }
 
-Status read_again(PlannedCall* planned) {
+void plan_again(const Context& context, PlannedCall* planned) {
+  if (planned->generation == context.generation()) return;
+  planned->generation = context.generation();
+  if (!planned->out_of_core.any()) planned->plan = make_plan(planned->call.problem, context);
+}
+
+Status read_again(const Context& context, PlannedCall* planned) {
+  plan_again(context, planned);
   Problem& problem = planned->call.problem;
   return problem.compute == DType::kInt8 ? read_quantization(planned->op, &problem) : Status{};
 }
@@ -204,6 +212,7 @@ Status explain_problem(const Context& context, const char* op, const Problem& pr
   *explanation = {};
   reserved = std::clamp(reserved, int64_t{0}, INT64_MAX / 2);
   explanation->out_of_core = out_of_core.any();
+  explanation->vectors = context.vectors();
   Plan plan;
   if (explanation->out_of_core) {
     OutOfCorePlan planned;
@@ -284,10 +293,9 @@ Status explain(const Context& context, const MatMulNBitsArgs& args, Explanation*
 
 int kernel_count() { return kernel_table().count; }
 
-KernelInfo kernel_info(int index) {
+KernelInfo kernel_info(int index, int vectors) {
   const Kernel& kernel = kernel_table().rows[index];
-  const bool preferred = (kernel.processor == Processor::kAny || kernel.processor == processor()) &&
-                         has_dot(kernel.dot);
+  const bool preferred = is_made_for(kernel, processor(), vectors) && has_dot(kernel.dot);
   return {kernel.name, kernel.compute, kernel.mr, kernel.nr, kernel.kr, preferred};
 }
 

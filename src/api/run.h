@@ -26,7 +26,8 @@ struct PlannedCall {
   const char* op = "";
   MatMulProblem call;  // gemm sets only its problem, without a batch
   OutOfCoreOperands out_of_core;
-  Plan plan;  // set only if all operands are in memory
+  Plan plan;                // set only if all operands are in memory
+  uint32_t generation = 0;  // of the context, when the plan was made
 };
 
 // Checks the arguments and plans the call. Returns every error of the call except kOutOfMemory and
@@ -40,12 +41,15 @@ Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* pla
 Status explain(const Context& context, const QuantizedArgs& args, Explanation* explanation,
                int64_t reserved);
 
-// Reads the scales and zero points of a planned call of 8-bit operands again. Does nothing for
-// other calls. Returns the errors of their values; a later call may then succeed.
-Status read_again(PlannedCall* planned);
+// Plans the call again if the threads or the vectors of its context have changed.
+void plan_again(const Context& context, PlannedCall* planned);
+
+// The same, and reads the scales and zero points of a planned call of 8-bit operands again. Returns
+// the errors of their values; a later call may then succeed.
+Status read_again(const Context& context, PlannedCall* planned);
 
 // Computes with the elements that the operands hold now. It checks nothing: `context` must be the
-// one that planned the call and have the same number of threads. Errors: kOutOfMemory, and
+// one that planned the call, and the plan must be of its generation. Errors: kOutOfMemory, and
 // kArgument if the call quantizes an A that is not finite, with nothing written.
 Status run(Context& context, const PlannedCall& planned);
 

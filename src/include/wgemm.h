@@ -218,6 +218,17 @@ class Context {
   Status set_threads(int threads);
   int threads() const { return threads_; }
 
+  // Sets the bytes of the vectors that kernels are chosen for: 16 at first, or 32. V8 joins two
+  // neighbouring operations on 16 bytes to one on 32 bytes with the flag
+  // --experimental-wasm-revectorize, on processors with AVX2. 32 chooses kernels whose operations
+  // all have such a neighbour. They are slower if the engine joins nothing. Both return the same
+  // results. Any number except 32 means 16.
+  void set_vectors(int bytes);
+  int vectors() const { return vectors_; }
+
+  // Changes with the number of threads and the vectors. A plan is for one generation.
+  uint32_t generation() const { return generation_; }
+
  private:
   friend struct Threads;
   void end_threads();
@@ -225,6 +236,8 @@ class Context {
   Determinism determinism_;
   size_t in_use_ = 0;
   int threads_ = 1;
+  int vectors_ = 16;
+  uint32_t generation_ = 0;
   ThreadPool* pool_ = nullptr;  // of threads_ threads; null if that is 1
 };
 
@@ -615,8 +628,8 @@ Status prepare(Context& context, const MatMulNBitsArgs& args, PreparedCall* call
 // itself. Like the call, it may need scratch memory and threads of the context. As for all calls,
 // one thread at a time may use the context.
 //
-// After Context::set_threads() the call stays valid: the next run() plans it for the new number of
-// threads. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
+// After Context::set_threads() and set_vectors() the call stays valid: the next run() plans it
+// again. If tensors are out-of-core, each run() chooses its blocks by the memory that is then
 // free. If Y is C, each run() adds to what the last one wrote.
 //
 // Errors: kArgument if the call is empty, or if A of kDynamicQuantizeMatMul is not finite;
@@ -634,6 +647,7 @@ struct Explanation {
   int64_t mr = 0, nr = 0, kr = 0;  // the micro-kernel's tile, and its k steps per iteration
   int64_t mc = 0, nc = 0, kc = 0;  // block sizes, in elements
   int64_t threads = 1;             // the most that compute the call
+  int64_t vectors = 16;            // of the context: the bytes that the kernel was chosen for
   bool packs_a = false;            // the call packs A; else the micro-kernel reads it unpacked
   bool packs_b = false;  // the call packs B; else B is read unpacked, or was packed by pack()
   bool direct = false;   // the micro-kernel writes Y; else the epilogue writes it from scratch
@@ -670,10 +684,11 @@ struct KernelInfo {
   // accumulates in int32.
   DType compute;
   int mr, nr, kr;  // its tile, and its k steps per iteration
-  bool preferred;  // made for this processor and this engine
+  bool preferred;  // made for this processor, this engine and these vectors
 };
 
 int kernel_count();
-KernelInfo kernel_info(int index);  // 0 <= index < kernel_count(), in order of preference
+// 0 <= index < kernel_count(), in order of preference. `vectors`: as of a context.
+KernelInfo kernel_info(int index, int vectors = 16);
 
 }  // namespace wgemm

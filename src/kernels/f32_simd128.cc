@@ -34,6 +34,25 @@ struct F32<Math, FiniteFloat16> : Math, Plain<float, 2> {
   }
 };
 
+#if WGEMM_RELAXED
+// Widens by instructions that V8 joins. It joins no shuffles of the lower and the upper half.
+struct NeighbouringBFloat16 : Fused<float>, Plain<float, 2> {
+  static void load(const std::byte* b, v128_t (&to)[2]) {
+    unroll(std::make_index_sequence<2>{},
+           [&](auto v) { to[v] = wasm_i32x4_shl(wasm_u32x4_load16x4(b + v * 8), 16); });
+  }
+};
+
+// Tiles of 16 columns for strips of three rows or more. `rest` computes all others.
+template <typename Ops, size_t rows>
+void tiles_of_16(const Strip& s, KernelFunction rest) {
+  const RowsOfA<float, rows> a(s);
+  only_several_panels<3, 2, 8, float>(s, rest, [&](const std::byte* panel, TileColumns t) {
+    panels_tile<Ops, rows, 2>(s, a, panel, t);
+  });
+}
+#endif
+
 // For a B of fewer columns than a micro-panel has. The sums are unfused in every build: in
 // skinny GEMM, a chain of additions is as fast as a chain of fused operations.
 struct Narrow : Unfused<float>, Plain<float, 1> {};
@@ -109,6 +128,10 @@ void f32_f16_2x8_relaxed_finite(const Strip& s) {
 }
 void f32_bf16_4x8_relaxed(const Strip& s) {
   strip_of<F32<Fused<float>, BFloat16>, Tile<1, 4>, Tile<2, 2>, Tile<4, 1>>(s);
+}
+void f32_5x16_relaxed(const Strip& s) { tiles_of_16<F32<Fused<float>>, 5>(s, f32_6x8_relaxed); }
+void f32_bf16_4x16_relaxed(const Strip& s) {
+  tiles_of_16<NeighbouringBFloat16, 4>(s, f32_bf16_4x8_relaxed);
 }
 void f32_4x8_relaxed_dot(const Strip& s) { dot<F32<Fused<float>>, f32_4x8_simd128_colmajor, 2>(s); }
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& s) {

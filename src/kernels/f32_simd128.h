@@ -27,6 +27,9 @@ void f32_6x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed(const Strip& strip);
 void f32_f16_2x8_relaxed_finite(const Strip& strip);
 void f32_bf16_4x8_relaxed(const Strip& strip);
+// The same, for joined vectors.
+void f32_5x16_relaxed(const Strip& strip);
+void f32_bf16_4x16_relaxed(const Strip& strip);
 // A in micro-panels, for ARM. B as above.
 void f32_4x16_relaxed_packed_a(const Strip& strip);
 // Dot kernels for column-major B and axpy kernels for row-major B. They do not sum in ascending k,

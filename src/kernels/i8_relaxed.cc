@@ -134,6 +134,10 @@ void i8_4x8c4_relaxed_dot_unsigned(const Strip& s) {
     i8_strip_of_single_panels<Masked<Unsigned>, 4>(s);
   }
 }
+void i8_4x16c4_relaxed_dot_unsigned(const Strip& s) {
+  if (!has_exact_pairs()) return i8_4x8c4_relaxed_dot_unsigned(s);
+  i8_whole_tiles<Unsigned, 4, 2>(s, i8_4x8c4_relaxed_dot_unsigned);
+}
 void i8_1x32c4_relaxed_dot_signed(const Strip& s) { gemv(s, Dot::kSigned); }
 void i8_1x32c4_relaxed_dot_signed_masked(const Strip& s) { gemv(s, Dot::kSignedMasked); }
 void i8_1x32c4_relaxed_dot_unsigned(const Strip& s) { gemv(s, Dot::kUnsigned); }

@@ -30,6 +30,8 @@ void i8_4x16c4_relaxed_dot_signed_masked(const Strip& strip);
 // B is int8; the second operand is A as uint8. One dot product if a check at the start of the call
 // finds pairs exact, else two masked ones. Unsigned engines.
 void i8_4x8c4_relaxed_dot_unsigned(const Strip& strip);
+// The same for joined vectors.
+void i8_4x16c4_relaxed_dot_unsigned(const Strip& strip);
 
 // GEMV. B is in pairs of k, as packed weights are stored, and the kernel joins two pairs to a quad.
 // B is the first operand and A the second, also on signed engines: these read both as int8. Masked

@@ -104,6 +104,9 @@ void i8_i16_4x2c8_simd128(const Strip& s) {
   for (size_t col = 0; col < s.cols; col += 2) narrow_tile(s, a, col);
 }
 void i8_i16_4x8c2_simd128(const Strip& s) { i8_strip<Wide, 4, 1>(s); }
+#if WGEMM_RELAXED
+void i8_i16_4x16c2_simd128(const Strip& s) { i8_whole_tiles<Wide, 4, 2>(s, i8_i16_4x8c2_simd128); }
+#endif
 void i8_4x8c2_simd128(const Strip& s) {
   if (s.rows <= 2) return i8_strip_of_single_panels<Stored, 2, 4>(s);
   if (s.rows == 3) return i8_strip_of_single_panels<Stored, 3, 4>(s);

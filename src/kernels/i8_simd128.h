@@ -19,6 +19,8 @@ inline constexpr PanelLayout kI8ColumnsOfB = panel_of<int16_t>(1, 8);
 void i8_i16_4x2c8_simd128(const Strip& strip);
 // B in int16, for GEMM.
 void i8_i16_4x8c2_simd128(const Strip& strip);
+// The same for joined vectors, in builds with relaxed SIMD only.
+void i8_i16_4x16c2_simd128(const Strip& strip);
 // B in bytes, which the kernel widens, for skinny GEMM and GEMV. Memory bandwidth limits these. The
 // last two read several micro-panels at once, since several streams are faster than one.
 void i8_4x8c2_simd128(const Strip& strip);

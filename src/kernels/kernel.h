@@ -89,6 +89,10 @@ struct Kernel {
   BLayout b_layout = BLayout::kPanels;
   Isa isa;
   Processor processor = Processor::kAny;  // the planner uses the row on this one only
+  // 32: its accumulators are pairs of neighbours, which an engine may join to vectors of 32 bytes.
+  // The planner uses the row for such vectors (Context::vectors()), and on `processor` if it names
+  // one. Joined or not, an element of C has one chain of multiply-adds.
+  uint8_t vectors = 16;
   // It sums in ascending k, unfused, with one accumulator per element: see Determinism. Integers
   // wrap, so any order of their sums is strict.
   bool strict = true;
@@ -133,6 +137,13 @@ Processor processor();
 // The relaxed 8-bit dot product of this engine. In wasm the first call probes, and later calls
 // return its answer, since a probe may answer differently once the engine has replaced its code.
 Dot relaxed_dot();
+
+// Whether a kernel is made for a processor, or for vectors of `vectors` bytes.
+constexpr bool is_made_for(const Kernel& kernel, Processor processor, int vectors) {
+  if (kernel.vectors == 32 && vectors == 32) return true;
+  return kernel.processor == processor ||
+         (kernel.processor == Processor::kAny && kernel.vectors == 16);
+}
 
 // Whether this engine has a kernel's dot product.
 inline bool has_dot(Dot of_kernel) {

@@ -95,6 +95,14 @@ constexpr int kRowsMaxInL1 = 512;
 // where these engines multiply by a lane, without a splat. That reaches half of the peak, the most
 // that unfused kernels can reach. They never fuse by a lane. So fused kernels for ARM have 16 or 20
 // accumulators, which more registers allow, and few splats: docs/design/arm.md.
+//
+// Rows with `vectors` of 32 are for V8 with --experimental-wasm-revectorize. It joins two
+// operations on 16 bytes if they lead to stores 16 bytes apart, and if everything that they depend
+// on has such a neighbour, too. Joined, a tile has half as many chains of multiply-adds, and two
+// units of latency four need eight. So these tiles have 16 or 20 accumulators. At 120x256x512 on
+// Zen 5, 5x16 ran at 128 GFLOP/s, 4x16 at 112, with a packed A at 118, and 6x16, which spills,
+// at 61. B of 7 bits has no such row: 4x8 is faster, 229 GOP/s, than 4x16, 195. They read the
+// micro-panels of the other rows, since packed weights have one layout.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
     {.name = "f32_4x4__simd128_rowmajor",
@@ -106,6 +114,11 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false, .axpy = true,
      .m_max = 1, .run = f32_gemv_1x8_relaxed_axpy},
+    {.name = "f32_5x16__relaxed_rowmajor",
+     .compute = kF32, .mr = 5, .nr = 16, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .b_layout = kRowMajor, .isa = kRelaxed, .vectors = 32, .strict = false,
+     .m_min = 3, .m_max = 15, .n_min = 16, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
+     .run = f32_5x16_relaxed},
     {.name = "f32_4x16__relaxed_rowmajor_packed_a",
      .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .processor = kArm, .strict = false,
@@ -127,6 +140,10 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kNBitsLayout,
      .isa = kRelaxed, .strict = false, .codes = ReadsCodes::kByFloats,
      .m_max = 3, .run = f32_nbits_1x8_relaxed},
+    {.name = "f32_bf16_4x16__relaxed",
+     .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 16, .a = kRowsOf<float>, .b = kHalfPanelOfB,
+     .isa = kRelaxed, .vectors = 32, .strict = false,
+     .m_min = 3, .m_max = 48, .n_min = 16, .run = f32_bf16_4x16_relaxed},
     {.name = "f32_bf16_4x8__relaxed",
      .compute = kF32, .b_type = kBF16, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
      .isa = kRelaxed, .strict = false,
@@ -159,6 +176,10 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .b_type = kF16, .mr = 1, .nr = 8, .a = kRowsOf<float>, .b = kHalfPanelOfB,
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
      .m_max = 1, .run = f32_f16_gemv_1x8_relaxed_dot},
+    {.name = "f32_5x16__relaxed",
+     .compute = kF32, .mr = 5, .nr = 16, .a = kRowsOf<float>, .b = kF32PanelOfB,
+     .isa = kRelaxed, .vectors = 32, .strict = false,
+     .m_min = 3, .n_min = 16, .run = f32_5x16_relaxed},
     {.name = "f32_4x16__relaxed_packed_a",
      .compute = kF32, .mr = 4, .nr = 16, .a = panel_of<float>(4), .b = kF32PanelOfB,
      .isa = kRelaxed, .processor = kArm, .strict = false,
@@ -179,7 +200,7 @@ constexpr Kernel kKernels[] = {
      .m_max = 1, .run = f64_gemv_1x8_relaxed_axpy},
     {.name = "f64_5x8__relaxed_rowmajor",
      .compute = kF64, .mr = 5, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
-     .b_layout = kRowMajor, .isa = kRelaxed, .processor = kArm, .strict = false,
+     .b_layout = kRowMajor, .isa = kRelaxed, .processor = kArm, .vectors = 32, .strict = false,
      .m_min = 5, .m_max = 0, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128,
      .run = f64_5x8_relaxed},
     {.name = "f64_6x8__relaxed_rowmajor",
@@ -202,7 +223,7 @@ constexpr Kernel kKernels[] = {
      .m_max = 8, .run = f64_2x8_relaxed_colmajor},
     {.name = "f64_5x8__relaxed",
      .compute = kF64, .mr = 5, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
-     .isa = kRelaxed, .processor = kArm, .strict = false,
+     .isa = kRelaxed, .processor = kArm, .vectors = 32, .strict = false,
      .m_min = 3, .run = f64_5x8_relaxed},
     {.name = "f64_6x8__relaxed",
      .compute = kF64, .mr = 6, .nr = 8, .a = kRowsOf<double>, .b = panel_of<double>(8),
@@ -376,6 +397,10 @@ constexpr Kernel kKernels[] = {
      .isa = kPortable, .scatters = true,
      .run = i64_2x4_portable},
 #if WGEMM_RELAXED
+    {.name = "i8_4x16c4__relaxed_dot_unsigned",
+     .compute = kI8, .mr = 4, .nr = 16, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
+     .isa = kRelaxed, .vectors = 32, .dot = Dot::kUnsigned,
+     .m_min = 5, .n_min = 16, .run = i8_4x16c4_relaxed_dot_unsigned},
     {.name = "i8_4x8c4__relaxed_dot_unsigned",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 4, .a = kI8QuadsOfA, .b = kI8QuadsOfB,
      .isa = kRelaxed, .dot = Dot::kUnsigned,
@@ -397,6 +422,12 @@ constexpr Kernel kKernels[] = {
      .compute = kI8, .mr = 4, .nr = 2, .kr = 8, .a = kRowsOf<int8_t>, .b = kI8ColumnsOfB,
      .isa = kSimd128,
      .m_min = 4, .n_max = 6, .run = i8_i16_4x2c8_simd128},
+#if WGEMM_RELAXED
+    {.name = "i8_i16_4x16c2__simd128",
+     .compute = kI8, .mr = 4, .nr = 16, .kr = 2, .a = i8_panel_of_a(4), .b = kI8WidePanelOfB,
+     .isa = kSimd128, .vectors = 32,
+     .m_min = 24, .n_min = 16, .run = i8_i16_4x16c2_simd128},
+#endif
     {.name = "i8_i16_4x8c2__simd128",
      .compute = kI8, .mr = 4, .nr = 8, .kr = 2, .a = i8_panel_of_a(4), .b = kI8WidePanelOfB,
      .isa = kSimd128,

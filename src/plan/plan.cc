@@ -164,7 +164,8 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     const Kernel& kernel =
         options.kernel != nullptr
             ? *options.kernel
-            : select_kernel(problem, determinism, options.processor.value_or(processor()));
+            : select_kernel(problem, determinism, options.processor.value_or(processor()),
+                            context.vectors());
     plan.kernel = &kernel;
     plan.regime = regime_of(problem, kernel);
     plan.a_shift = kernel.dot == Dot::kUnsigned ? 128 : 0;

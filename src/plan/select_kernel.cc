@@ -104,7 +104,8 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }
 
-const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor) {
+const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor,
+                            int vectors) {
   const KernelTable table = kernel_table();
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   const bool small_b = b_bytes <= kMachine.l1, in_llc = b_bytes <= kMachine.llc,
@@ -116,7 +117,7 @@ const Kernel& select_kernel(const Problem& problem, Determinism determinism, Pro
   const bool may_fuse = determinism == Determinism::kFast && !is_unfused(problem);
   const Kernel* kernel = table.rows;
   for (; kernel < table.rows + table.count - 1; ++kernel) {
-    const bool fast_here = kernel->processor == Processor::kAny || kernel->processor == processor;
+    const bool fast_here = is_made_for(*kernel, processor, vectors);
     const bool allowed = kernel->strict || may_fuse;
     const bool short_dots = problem.k <= kShortDotSteps &&
                             kernel->b_layout == BLayout::kColumnMajor &&

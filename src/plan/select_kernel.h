@@ -18,8 +18,9 @@ bool can_run(const Kernel& kernel, const Problem& problem);
 // has no -128.
 int shift_of_b(Dot dot, const PrepackedB& b);
 
-// The first row of the table that can run and pays.
-const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor);
+// The first row of the table that can run and pays. `vectors`: as of a context.
+const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor,
+                            int vectors = 16);
 
 // Bytes of a matrix of `lanes` rows or columns by K. A double, since a shape may exceed 2^63 bytes.
 double bytes_of(int64_t lanes, int64_t k, DType type);

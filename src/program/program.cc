@@ -105,7 +105,7 @@ Status Program::run(Context& context, size_t first, size_t end) {
   const auto run_product = [&](Step* step) -> Status {
     if (step->product == nullptr) WGEMM_RETURN_IF_ERROR(plan_product(context, step));
     PlannedCall& planned = step->product->planned;
-    WGEMM_RETURN_IF_ERROR(read_again(&planned));
+    WGEMM_RETURN_IF_ERROR(read_again(context, &planned));
     return wgemm::run(context, planned);
   };
   for (size_t i = first; i < std::min(end, steps_.size()); ++i) {

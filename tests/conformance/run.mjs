@@ -4,6 +4,7 @@
 //   node run.mjs [wgemm] [--most 1e6] [--builds relaxed,simd128-mt]
 //     wgemm   the entry of the package that is tested
 //     --most  skips cases with more multiplications, among those that are made here
+//     --vectors 32  the option of createGemm; for V8 with --experimental-wasm-revectorize
 //     --builds  some of the four; default: all, or those without threads for a named entry, whose
 //               threads strict.mjs tests
 //     --models  runs the cases as models of one node, by the entry wgemm/onnx, and nothing else
@@ -18,6 +19,7 @@ const { positionals, values } = parseArgs({
   options: {
     most: { type: 'string', default: 'Infinity' },
     builds: { type: 'string' },
+    vectors: { type: 'string', default: '16' },
     models: { type: 'boolean', default: false },
   },
   allowPositionals: true,
@@ -25,6 +27,8 @@ const { positionals, values } = parseArgs({
 const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
+const start = (build) =>
+  createGemm({ ...build, models: values.models ?? false, vectors: Number(values.vectors) });
 const names =
   values.builds ?? (entry ? 'simd128,relaxed' : 'simd128,simd128-mt,relaxed,relaxed-mt');
 const builds = names.split(',').map((name) => ({
@@ -64,7 +68,7 @@ if (wrong) {
   const instances = [];
   for (const build of builds) {
     try {
-      instances.push(await createGemm({ ...build, models: values.models ?? false }));
+      instances.push(await start(build));
     } catch (error) {
       if (error.code !== 'UNSUPPORTED' || build === builds[0]) throw error;
       console.log(`conformance: ${error.message}`);

@@ -177,7 +177,7 @@ class CachedQGemm {
     const bool found = call != nullptr;
     Status cached;
     if (found) {
-      cached = read_again(call);
+      cached = read_again(context_, call);
     } else {
       call = &calls_.next().call;
       cached = plan_call(context_, args_, call);
@@ -332,7 +332,7 @@ class CachedIntegerMatMul {
     std::ranges::fill(y_, uint8_t{0x5a});
     Status cached;
     if (is_planned_) {
-      cached = read_again(&planned_);
+      cached = read_again(context_, &planned_);
     } else {
       cached = plan_call(context_, args_, &planned_);
       is_planned_ = true;

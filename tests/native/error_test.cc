@@ -682,9 +682,9 @@ TEST(KernelInfo, ReportsTheTable) {
     EXPECT_EQ(info.compute, kernel.compute);
     EXPECT_EQ(std::vector({info.mr, info.nr, info.kr}),
               std::vector({kernel.mr, kernel.nr, kernel.kr}));
-    EXPECT_EQ(info.preferred,
-              (kernel.processor == Processor::kAny || kernel.processor == processor()) &&
-                  has_dot(kernel.dot));
+    EXPECT_EQ(info.preferred, is_made_for(kernel, processor(), 16) && has_dot(kernel.dot));
+    const KernelInfo joined = kernel_info(i, 32);
+    EXPECT_EQ(joined.preferred, is_made_for(kernel, processor(), 32) && has_dot(kernel.dot));
   }
 }
 

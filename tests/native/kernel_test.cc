@@ -353,7 +353,8 @@ TEST_P(KernelRow, NameTellsTheTruth) { EXPECT_EQ(GetParam().name, name_by_gramma
 TEST_P(KernelRow, LayoutsFitTheTile) {
   const Kernel& kernel = GetParam();
   EXPECT_EQ(kernel.nr % kernel.b.width, 0);
-  const bool several_panels = kernel.compute == DType::kInt8 || kernel.a.width > 1;
+  const bool several_panels =
+      kernel.compute == DType::kInt8 || kernel.a.width > 1 || kernel.vectors == 32;
   EXPECT_TRUE(kernel.b.width == kernel.nr || several_panels);
   EXPECT_TRUE(kernel.b.kr == kernel.kr ||
               (kernel.dot != Dot::kNone && kernel.b == kI8StorageLayout));

@@ -292,6 +292,40 @@ TEST(Plan, ReadsColumnMajorBOf16BitsUnpackedForGemv) {
   EXPECT_TRUE(packs(DType::kFloat16, 2, 33));
 }
 
+TEST(Plan, ChoosesKernelsForJoinedVectors) {
+  const auto kernel_of = [](const Product& product, int vectors) {
+    Context context;
+    context.set_vectors(vectors);
+    const PlanOptions options = {.processor = Processor::kX86};
+    return std::string(make_plan(problem_of(product), context, options).kernel->name);
+  };
+  struct Expected {
+    Product product;
+    std::string joined;
+  };
+  const Expected all[] = {
+      {{.m = 128, .n = 768, .k = 768}, "f32_5x16__relaxed"},
+      {{.m = 128, .n = 768, .k = 768, .packed = true}, "f32_5x16__relaxed"},
+      {{.m = 12, .n = 768, .k = 768}, "f32_5x16__relaxed_rowmajor"},
+      {{.type = DType::kFloat64, .m = 128, .n = 256, .k = 256}, "f64_5x8__relaxed"},
+      {{.type = DType::kBFloat16, .m = 32, .n = 256, .k = 256, .packed = true},
+       "f32_bf16_4x16__relaxed"},
+      {{.type = DType::kBFloat16, .m = 128, .n = 256, .k = 256, .packed = true},
+       "f32_5x16__relaxed"}};
+  for (const auto& [product, joined] : all) {
+    const std::string usual = kernel_of(product, 16);
+    EXPECT_EQ(kernel_of(product, 32), WGEMM_RELAXED ? joined : usual);
+    EXPECT_NE(usual, joined);
+  }
+  // GEMV and strict products stay as they are.
+  const Product gemv = {.m = 1, .n = 768, .k = 768};
+  EXPECT_EQ(kernel_of(gemv, 32), kernel_of(gemv, 16));
+  Context strict(0, Determinism::kStrict);
+  const Plan before = plan_of({.m = 128, .n = 768, .k = 768}, strict);
+  strict.set_vectors(32);
+  EXPECT_EQ(plan_of({.m = 128, .n = 768, .k = 768}, strict).kernel, before.kernel);
+}
+
 TEST(Plan, CutsStreamsAlongKFirst) {
   Context context(0, Determinism::kFast);
   if (!context.set_threads(4).ok()) GTEST_SKIP() << "a build without threads";

@@ -464,6 +464,31 @@ TEST(Prepare, OutlivesAChangeOfThreads) {
 }
 #endif
 
+TEST(Prepare, OutlivesAChangeOfVectors) {
+  Square square(100);
+  const std::vector<float> wanted = square.wanted();
+  Context context;
+  PreparedCall call;
+  ASSERT_TRUE(prepare(context, square.args(), &call).ok());
+  const auto kernel_of = [&] {
+    Explanation plan;
+    EXPECT_TRUE(explain(context, square.args(), &plan).ok());
+    EXPECT_EQ(plan.vectors, context.vectors());
+    return std::string(plan.kernel);
+  };
+  const std::string narrow = kernel_of();
+  for (const int bytes : {16, 32, 16, 64, 32}) {
+    const uint32_t before = context.generation();
+    context.set_vectors(bytes);
+    EXPECT_NE(context.generation(), before);
+    EXPECT_EQ(context.vectors(), bytes == 32 ? 32 : 16);
+    EXPECT_EQ(kernel_of() != narrow, bytes == 32 && WGEMM_RELAXED != 0);
+    std::ranges::fill(square.y, -7.F);
+    ASSERT_TRUE(run(call).ok());
+    EXPECT_EQ(square.y, wanted);
+  }
+}
+
 TEST(Prepare, CountsItsMemory) {
   Square square(200);
   const std::vector<float> before = square.y;

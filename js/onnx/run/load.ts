@@ -39,7 +39,7 @@ export type LoadOptions = InstanceOptions<Gemm | WorkerGemm> &
     progress?: ((done: number) => void) | undefined;
   };
 
-const createOptions = ['threads', 'simd', 'determinism', 'assets', 'maxMemory'] as const;
+const createOptions = ['threads', 'simd', 'determinism', 'vectors', 'assets', 'maxMemory'] as const;
 
 /**
  * Loads a model in the format of ONNX, so that it can run. It checks the graph, computes
@@ -69,8 +69,8 @@ export async function loadModel(
   const names = ['wg', 'externalData', 'outputs', 'progress', ...createOptions];
   const read = readOptions(op, options, names) as LoadOptions;
   const { wg: given, externalData, outputs: chosen, progress } = read; // each once
-  const { threads, simd, determinism, assets, maxMemory } = read;
-  const settings = { threads, simd, determinism, assets, maxMemory };
+  const { threads, simd, determinism, vectors, assets, maxMemory } = read;
+  const settings = { threads, simd, determinism, vectors, assets, maxMemory };
   checkFetch(op, externalData);
   const outputs = readOutputs(chosen);
   const tell = progressOf(progress);

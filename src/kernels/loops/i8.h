@@ -58,6 +58,13 @@ void i8_strip(const Strip& s) {
       [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, 1>(s, panel, t); });
 }
 
+// The same, but `rest` computes what is less than a tile.
+template <typename Ops, size_t MR, size_t NP>
+void i8_whole_tiles(const Strip& s, KernelFunction rest) {
+  only_several_panels<MR, NP, kI8PanelWidth, int32_t>(
+      s, rest, [&](const std::byte* panel, TileColumns t) { i8_tile<Ops, MR, NP>(s, panel, t); });
+}
+
 // A whole strip by single micro-panels, with the tile inlined, which makes less code.
 template <typename Ops, size_t MR, size_t kPanelRows = MR>
 void i8_strip_of_single_panels(const Strip& s) {

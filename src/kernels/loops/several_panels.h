@@ -30,4 +30,19 @@ void several_panels(const Strip& s, auto&& several, auto&& single) {
   single_panels<kWidth, kColumn>(s, b + count * NP * s.b_stride, count * NP * kWidth, single);
 }
 
+// The same, but `rest` computes the columns that remain, and all columns of a strip with fewer
+// rows. So a kernel with a wide tile has no code of its own for them.
+template <size_t rows, size_t NP, size_t kWidth, typename Acc>
+void only_several_panels(const Strip& s, KernelFunction rest, auto&& several) {
+  if (s.rows < rows) return rest(s);
+  Strip most = s, left = s;
+  left.cols %= NP * kWidth;
+  most.cols -= left.cols;
+  several_panels<1, NP, kWidth, 0>(most, several, [](const std::byte*, TileColumns) {});
+  if (left.cols == 0) return;
+  left.b = static_cast<const std::byte*>(s.b) + most.cols / kWidth * s.b_stride;
+  left.c = static_cast<Acc*>(s.c) + most.cols;
+  rest(left);
+}
+
 }  // namespace wgemm

@@ -1,0 +1,56 @@
+// Two loops with the same instructions, whose times js/instance/vectors.ts compares. Only builds
+// with relaxed SIMD have kernels for joined vectors.
+#if WGEMM_RELAXED
+#include <emscripten/bind.h>
+#include <wasm_simd128.h>
+
+#include "kernels/loops/unroll.h"
+
+namespace wgemm::bindings {
+namespace {
+
+// As many as registers hold. Addition of integers has a latency of one cycle, so even half as many
+// chains keep the processor busy: it loads as fast as it can.
+constexpr size_t kChains = 12, kRowBytes = kChains * sizeof(v128_t), kRows = 16;
+
+}  // namespace
+
+// 3 kB of elements, and room for the sums. Nothing writes the elements or reads the sums, which the
+// compiler must not know.
+extern std::byte vectors_rows[kRows * kRowBytes], vectors_sums[3 * kRowBytes];
+alignas(64) std::byte vectors_rows[kRows * kRowBytes], vectors_sums[3 * kRowBytes];
+
+namespace {
+
+// V8 grows pairs of vectors from stores 16 bytes apart, so it joins nothing if they are 48 apart.
+template <size_t distance>
+[[gnu::always_inline]] inline void sum_rows(size_t steps) {
+  constexpr auto chains = std::make_index_sequence<kChains>{};
+  v128_t sums[kChains] = {};
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (; steps != 0; --steps) {
+    const std::byte* row = vectors_rows + steps % kRows * kRowBytes;
+    asm("" : "+r"(row));  // one base for all loads: V8 joins no others
+    unroll(chains, [&](auto i) {
+      sums[i] = wasm_i32x4_add(sums[i], wasm_v128_load(row + i * sizeof(v128_t)));
+    });
+  }
+  unroll(chains, [&](auto i) { wasm_v128_store(vectors_sums + i * distance, sums[i]); });
+}
+
+// Both loops are in one function, so that the engine replaces the code of both at the same time.
+void add_vectors(bool apart, size_t steps) {
+  if (apart) {
+    sum_rows<3 * sizeof(v128_t)>(steps);
+  } else {
+    sum_rows<sizeof(v128_t)>(steps);
+  }
+}
+
+}  // namespace
+}  // namespace wgemm::bindings
+
+EMSCRIPTEN_BINDINGS(wgemm_vectors) {
+  emscripten::function("addVectors", &wgemm::bindings::add_vectors);
+}
+#endif
