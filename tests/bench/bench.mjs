@@ -18,6 +18,9 @@
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows;
 //                           and calls that are recorded
 //       --threads 2
+//     --wide                V8 with and without the flag that joins vectors of 16 bytes, in turns in
+//                           two processes, next to a loop in registers: 2 minutes
+//       --filter float32
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
@@ -58,6 +61,7 @@ const options = {
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
   seed: { type: 'string' },
+  wide: { type: 'boolean', default: false },
   kernels: { type: 'boolean', default: false },
   arm: { type: 'boolean', default: false },
   engine: { type: 'string' },
@@ -67,6 +71,7 @@ const options = {
 await main(async () => {
   const args = readArguments();
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
+  if (args.wide) return (await import('./wide.mjs')).compareVectors(args);
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
   if (args.models) return raceModels(args);
@@ -75,13 +80,13 @@ await main(async () => {
 
 function readArguments() {
   const args = readOptions(options);
-  const isAlone = args.kernels || args.arm;
+  const isAlone = args.kernels || args.arm || args.wide;
   if (!args.kernels && args.build !== undefined)
     fail('bench: --build is for --kernels: say that too');
   if (!args.random && (args.count !== undefined || args.seed !== undefined))
     fail('bench: --count and --seed are for --random: say that too');
   if (isAlone && args.threads > 1)
-    fail('bench: --kernels and --arm take no --threads: a kernel is the work of one thread');
+    fail('bench: --kernels, --arm and --wide take no --threads: they measure one thread');
   if (args.calls && args.engine) fail('bench: --calls takes no --engine: it runs in Node');
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');

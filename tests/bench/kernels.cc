@@ -112,6 +112,7 @@ EMSCRIPTEN_KEEPALIVE const char* describe() {
     append(json, "function", std::to_string(reinterpret_cast<uintptr_t>(kernel.run)));
     append(json, "type", quoted(dtype_name(kernel.compute)));
     append(json, "processor", quoted(name_of(kernel.processor)));
+    append(json, "vectors", std::to_string(kernel.vectors));
     append(json, "mr", std::to_string(kernel.mr));
     append(json, "mMin", std::to_string(kernel.m_min));
     append(json, "mMax", std::to_string(std::min<int64_t>(kernel.m_max, INT32_MAX)));

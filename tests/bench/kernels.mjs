@@ -143,9 +143,9 @@ function print(title, { build, processor, kernels, products }) {
     const speed = (ms) => ((2 * m * n * k) / ms / 1e6).toFixed(1).padStart(8);
     const entrants = times.map(({ kernel, ...time }) => ({ ...kernels[kernel], ...time }));
     const isFor = (kernel) => kernel.mMax >= m && kernel.typeOfB === kernel.type;
-    const fitting = entrants.filter(
-      (kernel) => [processor, 'any'].includes(kernel.processor) && isFor(kernel),
-    );
+    const isMadeFor = (kernel) =>
+      kernel.processor === processor || (kernel.processor === 'any' && kernel.vectors === 16);
+    const fitting = entrants.filter((kernel) => isMadeFor(kernel) && isFor(kernel));
     const chosen = choices.map((choice) => ({ ...choice, kernel: fitting.find(choice.allows) }));
     const [{ kernel: first }] = chosen;
     console.log(`\n  ${name.padEnd(width)}    best  median   of the table's choice`);
@@ -155,6 +155,7 @@ function print(title, { build, processor, kernels, products }) {
         .map(({ label }) => label)
         .slice(0, 1);
       if (![processor, 'any'].includes(kernel.processor)) notes.push(`for ${kernel.processor}`);
+      if (kernel.vectors === 32) notes.push('for joined vectors');
       if (!isFor(kernel))
         notes.push(
           kernel.typeOfB === kernel.type
