@@ -22,7 +22,7 @@ alignas(64) std::byte vectors_rows[kRows * kRowBytes], vectors_sums[3 * kRowByte
 
 namespace {
 
-// V8 grows pairs of vectors from stores 16 bytes apart, so it joins nothing if they are 48 apart.
+// V8 grows pairs from stores 16 bytes apart, so it joins nothing if gaps are between the stores.
 template <size_t distance>
 [[gnu::always_inline]] inline void sum_rows(size_t steps) {
   constexpr auto chains = std::make_index_sequence<kChains>{};
@@ -39,8 +39,8 @@ template <size_t distance>
 }
 
 // Both loops are in one function, so that the engine replaces the code of both at the same time.
-void add_vectors(bool apart, size_t steps) {
-  if (apart) {
+void add_vectors(bool gaps, size_t steps) {
+  if (gaps) {
     sum_rows<3 * sizeof(v128_t)>(steps);
   } else {
     sum_rows<sizeof(v128_t)>(steps);

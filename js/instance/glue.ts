@@ -25,11 +25,11 @@ export interface CoreModule {
   /** Bytes of the vectors that kernels are chosen for: 16 or 32. */
   setVectors(bytes: number): void;
   /** In builds with relaxed SIMD. Adds vectors for that many steps: see js/instance/vectors.ts. */
-  addVectors?(apart: boolean, steps: number): void;
+  readonly addVectors?: (gaps: boolean, steps: number) => void;
   block(): number;
   blockLength(): number;
   staging(): number;
-  compute(operation: number, end: number): number;
+  compute(this: void, operation: number, end: number): number;
   /** Checks the call in the block, except for the values of scales and zero points. */
   check(operation: number): number;
   explain(operation: number, reserved: number): number;
@@ -50,7 +50,7 @@ export interface CoreModule {
   dtypeName(index: number): number;
   /** The block then begins with the address of the program. */
   makeProgram(words: number, count: number): number;
-  runProgram(program: number, first: number, end: number): number;
+  runProgram(this: void, program: number, first: number, end: number): number;
   /** The node of the step that failed in the last run. */
   failedNode(program: number): number;
   dropProgram(program: number): void;

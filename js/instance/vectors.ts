@@ -1,14 +1,14 @@
 /**
- * Finds out whether the engine joins two vectors of 16 bytes to one of 32, for the option `vectors`.
- * Nothing but time shows this. The core has two loops with the same instructions. One stores vectors
- * next to each other, which is where V8 begins to join. The other stores them apart. The ratio of
- * their times is what joining gains.
+ * Finds out whether the engine joins two vectors of 16 bytes to one of 32, for the option
+ * `vectors`. Nothing but time shows this. The core has two loops with the same instructions. One
+ * stores vectors next to each other, where V8 begins to join. The other leaves gaps between them.
+ * The ratio of their times is the gain.
  */
 import type { CoreModule } from './glue.js';
 
 /**
- * Between two measurements, calls take this long. V8 meanwhile compiles the loops anew, and replaces
- * code only at the next call.
+ * Between two measurements, calls take this long. V8 meanwhile compiles the loops again. It
+ * replaces code only at the next call.
  */
 const pauseMs = 20;
 
@@ -47,10 +47,10 @@ export function watchVectors(module: CoreModule): void {
       return code;
     };
   module.compute = timed(compute);
-  if (runProgram) module.runProgram = timed(runProgram);
+  module.runProgram = timed(runProgram);
 }
 
-/** How many times as long the loop takes that stores vectors apart. */
+/** How many times as long the loop with gaps takes. */
 function measure(addVectors: NonNullable<CoreModule['addVectors']>): number {
   const times = [Infinity, Infinity];
   for (let i = 0; i < 4; ++i) {

@@ -97,7 +97,7 @@ constexpr int kRowsMaxInL1 = 512;
 // accumulators, which more registers allow, and few splats: docs/design/arm.md.
 //
 // Rows with `vectors` of 32 are for V8 with --experimental-wasm-revectorize. It joins two
-// operations on 16 bytes if they lead to stores 16 bytes apart, and if everything that they depend
+// operations on 16 bytes if stores 16 bytes apart need them, and if everything that they depend
 // on has such a neighbour, too. Joined, a tile has half as many chains of multiply-adds, and two
 // units of latency four need eight. So these tiles have 16 or 20 accumulators. At 120x256x512 on
 // Zen 5, 5x16 ran at 128 GFLOP/s, 4x16 at 112, with a packed A at 118, and 6x16, which spills,

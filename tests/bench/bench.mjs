@@ -18,7 +18,7 @@
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows;
 //                           and calls that are recorded
 //       --threads 2
-//     --wide                V8 with and without the flag that joins vectors of 16 bytes, in turns in
+//     --wide                V8 with and without the flag that joins vectors of 16 bytes, in
 //                           two processes, next to a loop in registers: 2 minutes
 //       --filter float32
 //     --kernels             every micro-kernel, and whether the table prefers the fastest

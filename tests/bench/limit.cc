@@ -160,6 +160,21 @@ EMSCRIPTEN_KEEPALIVE double limit_joined_int8(int times) {
   });
 }
 
+#if WGEMM_RELAXED
+EMSCRIPTEN_KEEPALIVE double limit_joined_dot_7bit(int times) {
+  return run_joined(times, [](v128_t acc, v128_t factor, v128_t ones) {
+    return wasm_i32x4_add(
+        acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(acc, factor), ones));
+  });
+}
+
+EMSCRIPTEN_KEEPALIVE double limit_joined_dot(int times) {
+  return run_joined(times, [](v128_t acc, v128_t factor, v128_t term) {
+    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(factor, term, acc);
+  });
+}
+#endif
+
 EMSCRIPTEN_KEEPALIVE int limit_joined_steps() { return kSteps * static_cast<int>(kJoined); }
 
 // Provides memory for read_memory(); 0 bytes: frees it.

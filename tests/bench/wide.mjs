@@ -10,7 +10,7 @@ import { bestAndMedian } from './turns.mjs';
 const flag = '--experimental-wasm-revectorize';
 const cube = (size) => ({ m: size, n: size, k: size });
 const model = { m: 128, n: 768, k: 768 };
-const bytes = { operation: 'qgemm', typeOfA: 'uint8', typeOfB: 'int8' };
+const bytes = { operation: 'qgemm', typeOfA: 'uint8', typeOfB: 'int8', typeOfY: 'float32' };
 
 /**
  * `limit`: the loop in registers, of a type in limit.cc. `products`: of its steps, per vector of 16
@@ -39,6 +39,12 @@ function nameOf({ dtype, typeOfA, typeOfB, m, n, k, bits, form }) {
   return `${types} ${m}x${n}x${k}${form ? ', B packed' : ''}`;
 }
 
+/** The loop in registers with the steps of the kernel, and their products per 16 bytes. */
+function limitOf({ limit, products }, kernel) {
+  if (kernel.includes('_dot_7bit')) return ['dot_7bit', 16];
+  return kernel.includes('_dot_') ? ['dot', 16] : [limit, products];
+}
+
 /** Milliseconds of one timing, and the number of timings of each side. */
 const [sampleMs, rounds] = [30, 40];
 
@@ -51,9 +57,8 @@ export async function compareVectors({ filter }) {
   await buildPrograms(['relaxed']);
   const sides = [start(16), start(32, flag)];
   console.log(`${processorName()}, Node ${process.versions.node}; GOP/s counts 2*M*N*K`);
-  console.log(
-    `${''.padEnd(44)}${['16 bytes', flag.slice(15), 'ratio', 'loop', 'of it'].map((head) => head.padStart(18)).join('')}`,
-  );
+  const heads = ['16 bytes', 'joined', 'ratio (medians)', 'loop', 'of it'];
+  console.log(''.padEnd(44) + heads.map((head) => head.padStart(18)).join(''));
   try {
     for (const problem of chosen) {
       const { plans, limits, best, median } = await raceSides(sides, problem);
@@ -74,7 +79,11 @@ export async function compareVectors({ filter }) {
 }
 
 function start(vectors, ...execArgv) {
-  return { vectors, child: fork(import.meta.filename, ['side'], { execArgv }) };
+  const child = fork(import.meta.filename, ['side'], {
+    execArgv: [...process.execArgv, ...execArgv],
+  });
+  child.once('exit', (code) => code && fail(`bench: the process with vectors: ${vectors} ended`));
+  return { vectors, child };
 }
 
 async function ask({ child }, message) {
@@ -95,7 +104,7 @@ async function raceSides(sides, problem) {
       const at = (round + i) % 2;
       samples[at].push((await ask(sides[at], { sampleMs })).ms);
     }
-    limits.push((await ask(sides[1], { limit: problem.limit, products: problem.products })).speed);
+    limits.push((await ask(sides[1], { limit: limitOf(problem, plans[1]) })).speed);
   }
   const times = samples.map(bestAndMedian);
   return {
@@ -134,7 +143,7 @@ async function serve() {
       return { kernel: own.plan?.().kernel ?? '' };
     },
     sampleMs: () => ({ ms: time(own.run, times) }),
-    limit({ limit, products }) {
+    limit({ limit: [limit, products] }) {
       const run = (count) => program[`_limit_joined_${limit}`](count);
       run(1);
       const count = 20;

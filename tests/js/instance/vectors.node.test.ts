@@ -60,7 +60,7 @@ describe.each(engines)('with $flags', ({ flags }) => {
       const { strict, serialized, fast } = found[vectors];
       expect(strict).toBe(hashes.strict);
       expect(serialized).toBe(hashes.serialized);
-      // First each by its name. Results of floats are those of the processor.
+      // First each by its name. Results of floats depend on the processor.
       expect(fast.filter((result, i) => result !== plain[16].fast[i])).toEqual([]);
     }
     // Other kernels computed them.
@@ -72,7 +72,7 @@ describe.each(engines)('with $flags', ({ flags }) => {
   });
 });
 
-it('says which it has, and plans a call anew when it changes', async () => {
+it('says which it has, and plans calls by it', async () => {
   for (const vectors of [16, 32, 'auto'] as const) {
     using wg = await createGemm({ vectors });
     expect(wg.info.vectors).toBe(vectors);
