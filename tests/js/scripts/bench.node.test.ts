@@ -31,7 +31,7 @@ describe('the bench refuses', () => {
     [['--count', '3'], '--count and --seed are for --random: say that too'],
     [
       ['--kernels', '--threads', '2'],
-      '--kernels and --arm take no --threads: a kernel is the work of one thread',
+      '--kernels, --arm and --wide take no --threads: they measure one thread',
     ],
     [['--calls', '--engine', 'bun'], '--calls takes no --engine: it runs in Node'],
   ])('%j', (args, message) => {
