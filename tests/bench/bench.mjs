@@ -135,6 +135,9 @@ function write(json, results) {
   console.log(`\nresults: ${relative('', json)}`);
 }
 
+/** Whether a case, or a part of it, has bounds. */
+const hasBounds = ({ bounds = [], together = [] }) => bounds.length > 0 || together.some(hasBounds);
+
 async function raceRandom({ json, targets, filter, count = '300', seed = '1', engine, threads }) {
   const [shapes, first] = wholeNumbers({ count, seed }, 'count', 'seed');
   mkdirSync(dirname(json), { recursive: true });
@@ -187,7 +190,7 @@ async function measureAll({ json, filter, targets, compare, engine, threads, svg
   // A path that cannot be written fails now, not minutes later.
   for (const file of [json, svg]) if (file) mkdirSync(dirname(file), { recursive: true });
   // The bounds of cases and of the sweep.
-  if (chosen.sweeps.length > 0 || chosen.cases.some(({ bounds = [] }) => bounds.length > 0))
+  if (chosen.sweeps.length > 0 || chosen.cases.some(hasBounds))
     await buildPrograms(['relaxed', 'simd128']);
 
   const measured = [];
