@@ -136,7 +136,9 @@ function write(json, results) {
 }
 
 /** Whether a case, or a part of it, has bounds. */
-const hasBounds = ({ bounds = [], together = [] }) => bounds.length > 0 || together.some(hasBounds);
+function hasBounds({ bounds = [], together = [] }) {
+  return bounds.length > 0 || together.some(hasBounds);
+}
 
 async function raceRandom({ json, targets, filter, count = '300', seed = '1', engine, threads }) {
   const [shapes, first] = wholeNumbers({ count, seed }, 'count', 'seed');
