@@ -5,6 +5,7 @@
 #include "kernels/loops/column_major.h"
 #include "kernels/loops/dot.h"
 #include "kernels/loops/ops.h"
+#include "kernels/loops/single_dots.h"
 #include "kernels/loops/strip.h"
 
 namespace wgemm {
@@ -133,6 +134,7 @@ void f32_5x16_relaxed(const Strip& s) { tiles_of_16<F32<Fused<float>>, 5>(s, f32
 void f32_bf16_4x16_relaxed(const Strip& s) {
   tiles_of_16<NeighbouringBFloat16, 4>(s, f32_bf16_4x8_relaxed);
 }
+void f32_gemv_1x1_relaxed_dot(const Strip& s) { single_dots<Fused<float>, float>(s); }
 void f32_4x8_relaxed_dot(const Strip& s) { dot<F32<Fused<float>>, f32_4x8_simd128_colmajor, 2>(s); }
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& s) {
   dot<F32<Fused<float>, Float16>, f32_f16_gemv_1x8_simd128_colmajor>(s);
@@ -145,6 +147,7 @@ void f32_bf16_gemv_1x8_relaxed_axpy(const Strip& s) {
   axpy<F32<Fused<float>, BFloat16>, f32_bf16_4x8_relaxed>(s);
 }
 #else
+void f32_gemv_1x1_simd128_dot(const Strip& s) { single_dots<Unfused<float>, float>(s); }
 void f32_4x8_simd128_dot(const Strip& s) {
   dot<F32<Unfused<float>>, f32_4x8_simd128_colmajor, 2>(s);
 }

@@ -34,12 +34,14 @@ void f32_bf16_4x16_relaxed(const Strip& strip);
 void f32_4x16_relaxed_packed_a(const Strip& strip);
 // Dot kernels for column-major B and axpy kernels for row-major B. They do not sum in ascending k,
 // so strict results never take them.
+void f32_gemv_1x1_relaxed_dot(const Strip& strip);
 void f32_4x8_relaxed_dot(const Strip& strip);
 void f32_f16_gemv_1x8_relaxed_dot(const Strip& strip);
 void f32_bf16_1x8_relaxed_dot(const Strip& strip);
 void f32_gemv_1x8_relaxed_axpy(const Strip& strip);
 void f32_bf16_gemv_1x8_relaxed_axpy(const Strip& strip);
 #else
+void f32_gemv_1x1_simd128_dot(const Strip& strip);
 void f32_4x8_simd128_dot(const Strip& strip);
 void f32_f16_gemv_1x8_simd128_dot(const Strip& strip);
 void f32_bf16_1x8_simd128_dot(const Strip& strip);

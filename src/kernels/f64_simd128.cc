@@ -4,6 +4,7 @@
 #include "kernels/loops/column_major.h"
 #include "kernels/loops/half_panels.h"
 #include "kernels/loops/ops.h"
+#include "kernels/loops/single_dots.h"
 #include "kernels/loops/strip.h"
 
 namespace wgemm {
@@ -23,31 +24,6 @@ template <typename Math>
 using BuildOps = F64<Math>;
 #endif
 
-// GEMV by one dot product at a time, in four chains of two sums.
-template <typename Math>
-void single_dots(const Strip& s) {
-  constexpr size_t kDepth = 8;
-  constexpr auto vectors = std::make_index_sequence<kDepth / 2>{};
-  const auto* column = static_cast<const std::byte*>(s.b);
-  for (size_t col = 0; col < s.cols; ++col, column += s.b_stride) {
-    const auto *a = static_cast<const double*>(s.a), *b = reinterpret_cast<const double*>(column);
-    v128_t acc[kDepth / 2] = {};
-    size_t k = s.k;
-    for (; k >= kDepth; k -= kDepth, a += kDepth, b += kDepth) {
-      unroll(vectors, [&](auto v) {
-        acc[v] = Math::multiply_add(acc[v], wasm_v128_load(a + 2 * v), wasm_v128_load(b + 2 * v));
-      });
-    }
-    const v128_t pair =
-        wasm_f64x2_add(wasm_f64x2_add(acc[0], acc[1]), wasm_f64x2_add(acc[2], acc[3]));
-    double sum = wasm_f64x2_extract_lane(pair, 0) + wasm_f64x2_extract_lane(pair, 1);
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (; k != 0; --k) sum += *a++ * *b++;
-    double* const c = static_cast<double*>(s.c) + col;
-    *c = s.accumulate ? *c + sum : sum;
-  }
-}
-
 }  // namespace
 
 void f64_2x8_simd128(const Strip& s) {
@@ -62,12 +38,12 @@ void f64_5x8_relaxed(const Strip& s) {
   s.rows <= 2 ? f64_6x8_relaxed(s) : strip_of<BuildOps<Fused<double>>, Tile<5, 1>>(s);
 }
 void f64_gemv_1x8_relaxed_axpy(const Strip& s) { axpy<F64<Fused<double>, 2>, f64_6x8_relaxed>(s); }
-void f64_gemv_1x1_relaxed_dot(const Strip& s) { single_dots<Fused<double>>(s); }
+void f64_gemv_1x1_relaxed_dot(const Strip& s) { single_dots<Fused<double>, double>(s); }
 void f64_2x8_relaxed_colmajor(const Strip& s) {
   strip_of<F64<Fused<double>>, ColumnMajorTile<1, 8>, ColumnMajorTile<2, 8>>(s);
 }
 #else
-void f64_gemv_1x1_simd128_dot(const Strip& s) { single_dots<Unfused<double>>(s); }
+void f64_gemv_1x1_simd128_dot(const Strip& s) { single_dots<Unfused<double>, double>(s); }
 void f64_2x8_simd128_colmajor(const Strip& s) {
   strip_of<F64<Unfused<double>>, ColumnMajorTile<1, 8>, ColumnMajorTile<2, 8>>(s);
 }

@@ -8,8 +8,8 @@
 //   kSkinny, kSkinnyRowMajor  the same; for strips of one or two rows several_panels.h
 //   kGemv, kGemvRowMajor      several_panels.h
 //   kSkinnyColumnMajor,       dot.h for float32, int32 and B in 16 bits; column_major.h for float64
-//     kGemvColumnMajor        and for strict sums of floats; GEMV of float64 with few columns has
-//                             its loop in f64_simd128.cc
+//     kGemvColumnMajor        and for strict sums of floats; single_dots.h for GEMV of floats with
+//                             few columns
 //   kGemvAxpy                 axpy.h
 // 8-bit kernels have i8.h for every regime. GEMV by relaxed dot products has its loop in
 // i8_relaxed.cc, and the kernel for a narrow B has its own in i8_simd128.cc. Except for axpy, int64
@@ -82,7 +82,8 @@ constexpr int kRowsMaxInL1 = 512;
 //                      save
 //   n_max, 4x4         from eight columns on, 4x8 and 6x8 read the same B. For more rows than a
 //                      tile, the time to pack B is less than what packed B saves
-//   n_max, float64     a tile of eight columns wastes more of a narrower B than its loads of A save
+//   n_max, 1x1         a tile of four or eight columns wastes more of a narrower B than its loads
+//                      of A save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
 //                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the
@@ -128,6 +129,10 @@ constexpr Kernel kKernels[] = {
      .compute = kF32, .mr = 6, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kRowMajor, .isa = kRelaxed, .strict = false,
      .m_max = 15, .m_max_b_in_l1 = kRowsMaxInL1, .m_max_short_rows = 128, .run = f32_6x8_relaxed},
+    {.name = "f32_gemv_1x1__relaxed_dot",
+     .compute = kF32, .mr = 1, .nr = 1, .a = kRowsOf<float>, .b = panel_of<float>(1),
+     .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
+     .m_max = 1, .n_max = 2, .run = f32_gemv_1x1_relaxed_dot},
     {.name = "f32_4x8__relaxed_dot",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kColumnMajor, .isa = kRelaxed, .strict = false,
@@ -266,6 +271,10 @@ constexpr Kernel kKernels[] = {
      .m_max = 3, .run = f32_nbits_1x8_simd128},
 #endif
 #if !WGEMM_RELAXED
+    {.name = "f32_gemv_1x1__simd128_dot",
+     .compute = kF32, .mr = 1, .nr = 1, .a = kRowsOf<float>, .b = panel_of<float>(1),
+     .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
+     .m_max = 1, .n_max = 2, .run = f32_gemv_1x1_simd128_dot},
     {.name = "f32_4x8__simd128_dot",
      .compute = kF32, .mr = 4, .nr = 8, .a = kRowsOf<float>, .b = kF32PanelOfB,
      .b_layout = kColumnMajor, .isa = kSimd128, .strict = false,
