@@ -80,10 +80,8 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_max in the LLC   24: at 24 rows of int32, unpacked B is still 4 to 9% faster in most shapes
 //   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
 //                      save
-//   n_max, 4x4         from eight columns on, 4x8 and 6x8 read the same B. For more rows than a
-//                      tile, the time to pack B is less than what packed B saves
-//   n_max, 1x1         a tile of four or eight columns wastes more of a narrower B than its loads
-//                      of A save
+//   n_max, 4x4         from eight columns on, 4x8 and 6x8 read the same B
+//   n_max, 1x1         a wider tile wastes more of a narrower B than its loads of A save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
 //                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the
@@ -98,12 +96,9 @@ constexpr int kRowsMaxInL1 = 512;
 // accumulators, which more registers allow, and few splats: docs/design/arm.md.
 //
 // Rows with `vectors` of 32 are for V8 with --experimental-wasm-revectorize. It joins two
-// operations on 16 bytes if stores 16 bytes apart need them, and if everything that they depend
-// on has such a neighbour, too. Joined, a tile has half as many chains of multiply-adds, and two
-// units of latency four need eight. So these tiles have 16 or 20 accumulators. At 120x256x512 on
-// Zen 5, 5x16 ran at 128 GFLOP/s, 4x16 at 112, with a packed A at 118, and 6x16, which spills,
-// at 61. B of 7 bits has no such row: 4x8 is faster, 229 GOP/s, than 4x16, 195. They read the
-// micro-panels of the other rows, since packed weights have one layout.
+// operations on 16 bytes if stores 16 bytes apart depend on them, and if each operand has such a
+// neighbour, too. A joined tile has half as many chains, and needs eight: 16 or 20 accumulators.
+// These rows read the micro-panels of the others, since packed weights have one layout.
 // clang-format off: it would give every field a line of its own.
 constexpr Kernel kKernels[] = {
     {.name = "f32_4x4__simd128_rowmajor",
