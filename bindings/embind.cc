@@ -341,7 +341,7 @@ struct Request {
   Explanation* explanation = nullptr;
   int64_t reserved = 0;          // see explain()
   const void* packed = nullptr;  // set to the packed weights of the call, or null
-  bool reads_values = true;      // of scales and zero points, which must be valid then
+  bool reads_values = true;      // whether to check the values of scales and zero points
 };
 
 // Reads the arguments in the block. `scalars` receives the elements of operands that are given as

@@ -9,14 +9,13 @@
 namespace wgemm::bindings {
 namespace {
 
-// As many as registers hold. Addition of integers has a latency of one cycle, so even half as many
-// chains keep the processor busy: it loads as fast as it can.
+// 12 sums fit in registers. Integer addition takes one cycle, so loads limit both loops.
 constexpr size_t kChains = 12, kRowBytes = kChains * sizeof(v128_t), kRows = 16;
 
 }  // namespace
 
-// 3 kB of elements, and room for the sums. Nothing writes the elements or reads the sums, which the
-// compiler must not know.
+// 3 kB of elements, and room for the sums. They are external, so that the compiler keeps the loads
+// and stores.
 extern std::byte vectors_rows[kRows * kRowBytes], vectors_sums[3 * kRowBytes];
 alignas(64) std::byte vectors_rows[kRows * kRowBytes], vectors_sums[3 * kRowBytes];
 

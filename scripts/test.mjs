@@ -143,6 +143,16 @@ async function testVectors() {
         'Test vectors fail: see above which, and run them by `node tests/conformance/run.mjs`.',
     }),
   );
+  // V8 joins vectors by this flag, which Node has from 23.5 on.
+  const join = parseInt(process.versions.node) >= 24 ? ['--experimental-wasm-revectorize'] : [];
+  const joined = ['tests/conformance/run.mjs', '--vectors', '32', '--builds', 'relaxed', ...few];
+  await step('running test vectors with joined vectors', () =>
+    run('node', [...join, ...joined], {
+      otherwise:
+        'Test vectors fail with joined vectors: see above which, and run them by ' +
+        `\`node ${[...join, ...joined].join(' ')}\`.`,
+    }),
+  );
   const onOne = isFull() ? [] : ['--builds', 'relaxed'];
   await step('running test vectors as models', () =>
     run('node', ['tests/conformance/run.mjs', '--models', '--most', '1e3', ...onOne], {

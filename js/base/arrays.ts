@@ -76,7 +76,7 @@ export function holds(dtype: DType, value: number): boolean {
   return Number.isInteger(value) && min <= value && value < min + range;
 }
 
-/** What reads a property that every typed array has. Properties that users add do not count. */
+/** The getter of a property of every typed array. It ignores properties that users add. */
 function getterOf(name: string | symbol): (this: unknown) => unknown {
   const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object;
   const property = Object.getOwnPropertyDescriptor(prototype, name) as {

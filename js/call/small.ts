@@ -110,6 +110,7 @@ export function runSmall(core: Core, read: Arguments): unknown {
       result.shape[0] !== m ||
       result.shape[1] !== n ||
       !isPlain(core, result, dtype, size) ||
+      core.owns(bufferOf(result.source as DataArray)) ||
       mayOverlap(result, a, b))
   )
     return undefined;
@@ -123,7 +124,7 @@ export function runSmall(core: Core, read: Arguments): unknown {
   return result === null ? { data: y, shape: [m, n], dtype } : out;
 }
 
-/** Elements to which operands are aligned. */
+/** Each copy begins at a multiple of this many elements. */
 const alignment = 16;
 const aligned = (elements: number) => Math.ceil(elements / alignment) * alignment;
 
@@ -181,7 +182,7 @@ function isPlain(
     offset === null &&
     ArrayBuffer.isView(source) &&
     lengthOf(source) === size &&
-    // Nothing of the heap begins at its first byte. The buffer of a small array is slow to get.
+    // No tensor begins at the first byte of the heap. The buffer of a small array is slow to get.
     (offsetOf(source) === 0 || !core.owns(bufferOf(source))) &&
     (dtype !== 'float16' || classOf(source) === classNameOf(dtype))
   );

@@ -45,7 +45,8 @@ export interface CreateOptions {
    * Bytes of the vectors that kernels are chosen for. V8 can join two vectors of 16 bytes to one of
    * 32, with a flag that is an experiment: see the guide. 32 is for an engine with that flag; in
    * any other, it makes calls slower. `'auto'` begins with 16, and changes to 32 when short
-   * measurements after some calls have shown that the engine joins vectors. Results have the same
+   * measurements after some calls have shown that the engine joins vectors. A page must be
+   * cross-origin isolated for this, since other pages have a coarse clock. Results have the same
    * bits either way. Default 16.
    */
   vectors?: 16 | 32 | 'auto' | undefined;
@@ -100,7 +101,7 @@ export interface KernelInfo {
   dtype: DType;
   /** Rows (MR) and columns (NR) of its tile, in elements, and k steps per iteration. */
   tile: [mr: number, nr: number, kr: number];
-  /** Whether it is made for this processor, engine and size of vectors. */
+  /** Whether it is made for this processor, engine and size of vectors, at the start. */
   preferred: boolean;
 }
 

@@ -97,9 +97,8 @@ export function readRecording(
     (name: OperationName) =>
     (...args: unknown[]) => {
       if (!isOpen) {
-        const found = 'calls is of a recording that has ended';
-        const rule = 'make this call before the function of record() returns';
-        throw new ArgumentError(name, 'calls', `${name}: ${found}; ${rule}`);
+        const rule = 'make all calls before your function returns';
+        throw new ArgumentError(name, 'calls', `${name}: the recording has ended; ${rule}`);
       }
       const read = readCall(reader, name, args);
       read.operands.forEach((operand, i) => {
@@ -118,8 +117,8 @@ export function readRecording(
   }
   if (!isPromise(result)) return;
   Promise.resolve(result).catch(() => undefined); // its calls fail from now on
-  const rule = 'it must be a function that makes its calls before it returns';
-  throw new ArgumentError(op, 'calls', `${op}: calls returned a promise; ${rule}`);
+  const rule = 'make all calls before it returns, without await';
+  throw new ArgumentError(op, 'calls', `${op}: your function returned a promise; ${rule}`);
 }
 
 /** Throws if an operand is an array, or if there is no `out`. */

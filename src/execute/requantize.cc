@@ -117,8 +117,7 @@ void requantize_group(const int32_t* acc, const RowTerms& row, const QuantizedCo
   out.store(x, y);
 }
 
-// Scales whole groups to float32, without any terms. The common case has a loop of its own, which
-// tests nothing.
+// Scales whole groups to float32, without any terms: a loop without branches for the common case.
 void scale_groups(const int32_t* acc, const float* scale, const Output& out, int64_t cols,
                   std::byte* y) {
   const v128_t low = out.low, high = out.high;

@@ -54,8 +54,8 @@ void tiles_of_16(const Strip& s, KernelFunction rest) {
 }
 #endif
 
-// For a B of fewer columns than a micro-panel has. The sums are unfused in every build: in
-// skinny GEMM, a chain of additions is as fast as a chain of fused operations.
+// For a B of fewer columns than a micro-panel has. For so few, unfused sums are as fast as fused
+// ones, so all builds have them.
 struct Narrow : Unfused<float>, Plain<float, 1> {};
 
 // The Ops of panels.h and axpy.h in this build.

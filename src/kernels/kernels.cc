@@ -81,7 +81,7 @@ constexpr int kRowsMaxInL1 = 512;
 //   m_max in L1, int64 7: below eight rows of such a small B, Winograd's sums take longer than they
 //                      save
 //   n_max, 4x4         from eight columns on, 4x8 and 6x8 read the same B
-//   n_max, 1x1         a wider tile wastes more of a narrower B than its loads of A save
+//   n_max, 1x1         for fewer columns, a wider tile computes more than its loads of A save
 //   n_min, int64       a tile of four columns wastes more of a narrower B than vectors save
 //   m_min, 8 bits      2, 4: MR. 3: two rows at a time are slower. 5: relaxed dot products are
 //                      slower for fewer rows. 24: for fewer rows, it is faster to widen B in the

@@ -20,7 +20,7 @@ int shift_of_b(Dot dot, const PrepackedB& b);
 
 // The first row of the table that can run and pays. `vectors`: as of a context.
 const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor,
-                            int vectors = 16);
+                            int vectors);
 
 // Bytes of a matrix of `lanes` rows or columns by K. A double, since a shape may exceed 2^63 bytes.
 double bytes_of(int64_t lanes, int64_t k, DType type);

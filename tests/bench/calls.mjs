@@ -90,7 +90,7 @@ async function raceRecorded(wg) {
         `${duration(calls.best)} by calls, ${duration(same.best)} by one call again and again, ` +
         `${duration(recorded.best)} recorded, ${duration(alone.best)} the kernels alone ` +
         `(${plan.kernel}); recorded ${(calls.best / recorded.best).toFixed(1)} times as fast as ` +
-        `calls, ${duration(besides)} per product besides its kernel`,
+        `calls, ${duration(besides)} per product in addition to its kernel`,
     );
     for (const tensor of [recording, ...a, ...y]) tensor.dispose();
   }

@@ -296,7 +296,7 @@ const matmulCases = [
 
 // Products narrower than a tile: in the heap, on arrays, by a loop in JavaScript, and next to the
 // product that fills the tile.
-const besidesHeap = [
+const nextToHeap = [
   { arrays: true, own: [{ name: 'arrays' }], peers: [] },
   { own: [], peers: ['loop'] },
 ];
@@ -316,7 +316,7 @@ const narrowCases = [
         name: `narrow ${dtype} ${sizeOf(size)}${size.transB ? ', transB' : ''}`,
         together: [
           { own: [raw], peers: [] },
-          ...besidesHeap,
+          ...nextToHeap,
           { ...wider, own: [{ name }], peers: [] },
         ],
         goals: [
@@ -333,7 +333,7 @@ const narrowCases = [
       isVectors: true,
       dtype,
       name: `narrow ${dtype} vector times vector, ${k}`,
-      together: [{ own: [raw], peers: [], bounds: k > 1e4 ? ['memory'] : [] }, ...besidesHeap],
+      together: [{ own: [raw], peers: [], bounds: k > 1e4 ? ['memory'] : [] }, ...nextToHeap],
       goals: [
         k > 1e4 ? reaches('memory') : faster('wgemm', 3, { than: 'loop' }),
         faster('wgemm, arrays', 1, { than: 'loop' }),
@@ -355,7 +355,7 @@ const narrowCases = [
       operation: 'matmul',
       dtype: 'float32',
       name: `narrow float32 10000 x ${sizeOf(size)}${suffix}`,
-      together: [{ own: [raw], peers: [] }, ...besidesHeap],
+      together: [{ own: [raw], peers: [] }, ...nextToHeap],
       goals: [{ of: 'wgemm', than: 'loop', atMost }],
     };
   }),

@@ -146,7 +146,7 @@ EMSCRIPTEN_KEEPALIVE int choose_on_arm(int compute, int type_of_b, bool packed, 
   } else {
     problem.b.plain = {&element, type, transposed ? 1 : n, transposed ? k : 1};
   }
-  return static_cast<int>(&select_kernel(problem, Determinism::kFast, Processor::kArm) -
+  return static_cast<int>(&select_kernel(problem, Determinism::kFast, Processor::kArm, 16) -
                           kernel_table().rows);
 }
 

@@ -12,12 +12,13 @@ const cube = (size) => ({ m: size, n: size, k: size });
 const model = { m: 128, n: 768, k: 768 };
 const bytes = { operation: 'qgemm', typeOfA: 'uint8', typeOfB: 'int8', typeOfY: 'float32' };
 
+const float32 = { dtype: 'float32', limit: 'float32', products: 4 };
+const packed = { form: { packed: true } };
+
 /**
  * `limit`: the loop in registers, of a type in limit.cc. `products`: of its steps, per vector of 16
  * bytes.
  */
-const float32 = { dtype: 'float32', limit: 'float32', products: 4 };
-const packed = { form: { packed: true } };
 const cases = [
   { ...float32, ...cube(1024) },
   { ...float32, ...cube(256) },

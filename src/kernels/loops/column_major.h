@@ -20,8 +20,8 @@ namespace wgemm {
 
 inline constexpr size_t kColumnsMax = 8;
 
-// Bytes from the first column of a tile that is in the strip to each of the tile's columns. The
-// columns to skip are the first one, so that the tile reads nothing outside the strip.
+// Bytes from the first column of a tile that is in the strip to each of the tile's columns. Skipped
+// columns repeat the first one, so that the tile reads nothing outside the strip.
 [[gnu::noinline]] inline void find_columns(size_t skip, size_t stride,
                                            size_t (&offsets)[kColumnsMax]) {
   size_t offset = 0;

@@ -8,7 +8,10 @@ const most = 216;
 const dtypes = ['float32', 'float64', 'int32', 'uint32'] as const;
 type Small = (typeof dtypes)[number];
 
-/** All shapes [m, n, k] whose product has at most `most` multiply-adds, and some just above. */
+/**
+ * Shapes [m, n, k] of at most `most` multiply-adds, and some just above: all M and N, and K up to 9
+ * and then every seventh.
+ */
 function* shapes(): Generator<[number, number, number]> {
   for (let m = 1; m <= most; ++m)
     for (let n = 1; m * n <= most; ++n) {
@@ -72,6 +75,31 @@ describe.each(['strict', 'fast'] as const)('in %s mode', (determinism) => {
     }
     expect(wrong).toBe(0);
     for (const tensor of heap) tensor.dispose();
+  });
+});
+
+describe('JavaScript computes', () => {
+  it('products of few elements: their NaN is canonical', async () => {
+    using wg = await createGemm();
+    const bits = Uint32Array.of(0x7fc12345);
+    const nan = { data: new Float32Array(bits.buffer), shape: [1, 1] };
+    const one = { data: Float32Array.of(1), shape: [1, 1] };
+    const bitsOfResult = (data: Float32Array) => new Uint32Array(data.buffer)[0];
+    expect(bitsOfResult(wg.gemm(nan, one).data)).toBe(0x7fc00000);
+    // With a factor, the core computes. NaN keeps its payload there.
+    expect(bitsOfResult(wg.gemm(nan, one, null, { alpha: 1 }).data)).toBe(0x7fc12345);
+  });
+
+  it('nothing that would write to the heap at its first byte', async () => {
+    using wg = await createGemm();
+    const tensor = wg.alloc('float32', [36, 36]);
+    for (const size of [2, 4, 36]) {
+      const data = new Float32Array(tensor.data.buffer, 0, size * size);
+      const before = data.slice();
+      const a = { data: new Float32Array(size * size).fill(3), shape: [size, size] };
+      expect(() => wg.gemm(a, a, null, { out: { data, shape: [size, size] } })).toThrow('disposed');
+      expect(data).toEqual(before);
+    }
   });
 });
 

@@ -7,6 +7,8 @@ import { describe, expect, it } from 'vitest';
 import type { Operation } from '../../../js/call/call.js';
 import { operations, parameterNames } from '../../../js/ops/operations.js';
 
+const numberIn = (path: string, pattern: RegExp) => pattern.exec(sourceOf(path))?.[1];
+
 const sourceOf = (path: string) =>
   readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const source = sourceOf('bindings/embind.cc');
@@ -68,4 +70,13 @@ describe('the row of', () => {
     expect(row.operands.slice(-4)).toEqual([...row.matrices, 'out']);
     for (const name of [...row.inputs, ...row.options]) expect(guardedNames).toContain(name);
   });
+});
+
+it('small calls have the same bounds in js/ and in the core', () => {
+  const inJs = numberIn('js/call/small.ts', /mostSmall = (\d+)/);
+  expect(inJs).toBe(numberIn('src/plan/select_kernel.cc', /kMostUnfused = (\d+)/));
+  const room = numberIn('js/call/staging.ts', /smallRoom = (\d+)/);
+  expect(room).toBe(numberIn('bindings/embind.cc', /staging\[(\d+)\]/));
+  expect(inJs).toMatch(/\d/);
+  expect(room).toMatch(/\d/);
 });

@@ -487,17 +487,13 @@ describe('record() refuses', () => {
       code: 'ARGUMENT',
       op: 'record',
       argument: 'calls',
-      says: [
-        'calls returned a promise; it must be a function that makes its calls before it returns',
-      ],
+      says: ['your function returned a promise; make all calls before it returns, without await'],
     });
     await new Promise((resolve) => setTimeout(resolve, 5));
     expectError(late, {
       code: 'ARGUMENT',
       argument: 'calls',
-      says: [
-        'calls is of a recording that has ended; make this call before the function of record() returns',
-      ],
+      says: ['the recording has ended; make all calls before your function returns'],
     });
     expect(wg.memory().inUse - inUse).toBeLessThan(200);
   });
@@ -523,7 +519,7 @@ describe('record() refuses', () => {
         code: 'ARGUMENT',
         op: 'matmul',
         argument: 'calls',
-        says: ['calls is of a recording that has ended'],
+        says: ['the recording has ended'],
       },
     );
   });
