@@ -9,8 +9,10 @@ import {
   bytesOf,
   classNameOf,
   classOf,
+  copiedFrom,
   lengthOf,
   offsetOf,
+  viewOf,
 } from '../base/arrays.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Core } from '../instance/core.js';
@@ -110,8 +112,7 @@ export function runSmall(core: Core, read: Arguments): unknown {
       result.shape[0] !== m ||
       result.shape[1] !== n ||
       !isPlain(core, result, dtype, size) ||
-      core.owns(bufferOf(result.source as DataArray)) ||
-      mayOverlap(result, a, b))
+      !canBeWritten(core, result, a, b))
   )
     return undefined;
   const loop = size * k <= mostSmall ? loops[dtype] : undefined;
@@ -128,9 +129,6 @@ export function runSmall(core: Core, read: Arguments): unknown {
 const alignment = 16;
 const aligned = (elements: number) => Math.ceil(elements / alignment) * alignment;
 
-/** Up to this many elements are copied one by one: a view would take longer. */
-const fewElements = 64;
-
 /** Lets the core compute from copies. Returns the result: `y`, or a new array. */
 function runCopied(
   core: Core,
@@ -143,7 +141,7 @@ function runCopied(
   k: number,
 ): DataArray {
   const dtype = core.dtypes[a.dtype] as DType;
-  let heap = core.elements(dtype) as Float32Array;
+  const heap = core.elements(dtype) as Float32Array;
   const bytes = heap.BYTES_PER_ELEMENT;
   const first = core.staging / bytes;
   const atB = first + aligned(m * k);
@@ -158,11 +156,11 @@ function runCopied(
   at = writeNothing(block, at);
   at = writeMatrix(block, at, a.dtype, atY * bytes, m, n);
   computeBlock(core, operation, at);
-  heap = core.elements(dtype) as Float32Array; // scratch may have moved the memory
-  if (!y) return heap.slice(atY, atY + m * n);
-  const target = y as Float32Array;
-  if (m * n > fewElements) target.set(heap.subarray(atY, atY + m * n));
-  else for (let i = 0; i < m * n; ++i) target[i] = heap[atY + i] as number;
+  const size = m * n;
+  if (!y) return copiedFrom(dtype, core.buffer, atY * bytes, size);
+  // Views of our own: an array of the caller may have methods of its own.
+  const target = viewOf(dtype, bufferOf(y), offsetOf(y), size) as Float32Array;
+  target.set(viewOf(dtype, core.buffer, atY * bytes, size) as Float32Array);
   return y;
 }
 
@@ -188,8 +186,16 @@ function isPlain(
   );
 }
 
-/** Whether the result may overlap an operand. */
-function mayOverlap({ source }: Operand, a: Operand, b: Operand): boolean {
-  const buffer = bufferOf(source as DataArray);
-  return buffer === bufferOf(a.source as DataArray) || buffer === bufferOf(b.source as DataArray);
+/**
+ * Whether the result can be written while A and B are read. Two objects may stand for the same
+ * shared memory, so a result there takes the usual way.
+ */
+function canBeWritten(core: Core, result: Operand, a: Operand, b: Operand): boolean {
+  const buffer = bufferOf(result.source as DataArray);
+  return (
+    buffer instanceof ArrayBuffer &&
+    buffer !== bufferOf(a.source as DataArray) &&
+    buffer !== bufferOf(b.source as DataArray) &&
+    !core.owns(buffer)
+  );
 }

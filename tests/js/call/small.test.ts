@@ -103,6 +103,32 @@ describe('JavaScript computes', () => {
   });
 });
 
+describe('a result of the caller', () => {
+  it('is written although its array has methods of its own', async () => {
+    using wg = await createGemm();
+    for (const size of [3, 9, 20]) {
+      const x = { data: new Float32Array(size * size).fill(1), shape: [size, size] };
+      const data = new Float32Array(size * size);
+      Object.defineProperty(data, 'set', { value: () => undefined });
+      wg.gemm(x, x, null, { out: { data, shape: [size, size] } });
+      expect(data).toEqual(new Float32Array(size * size).fill(size));
+    }
+  });
+
+  it.runIf(typeof SharedArrayBuffer === 'function')(
+    'may be another object of the same shared memory as an operand',
+    async () => {
+      using wg = await createGemm();
+      const memory = new SharedArrayBuffer(36);
+      const [data, out] = [new Float32Array(memory), new Float32Array(structuredClone(memory))];
+      data.set([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      const b = { data: Float32Array.of(2, 1, 0, 1, 2, 1, 0, 1, 2), shape: [3, 3] };
+      wg.gemm({ data, shape: [3, 3] }, b, null, { out: { data: out, shape: [3, 3] } });
+      expect([...out]).toEqual([4, 8, 8, 13, 20, 17, 22, 32, 26]);
+    },
+  );
+});
+
 describe('the core computes', () => {
   let wg: Gemm;
   beforeAll(async () => {
