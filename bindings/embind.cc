@@ -14,8 +14,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/quantize.h"
-#include "calls.h"
 #include "ops/tensor_check.h"
+#include "other_steps.h"
 
 // Embind calls this to name a type that was not registered. Here every type is registered, and
 // printf would take 2.3 kB with brotli.

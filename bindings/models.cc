@@ -1,9 +1,9 @@
 // The functions of modules for models: operators around products, which programs may have as steps.
 #include <emscripten/bind.h>
 
-#include "calls.h"
 #include "nn/operator.h"
 #include "nn/steps.h"
+#include "other_steps.h"
 
 namespace {
 

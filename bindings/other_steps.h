@@ -1,4 +1,4 @@
-// What modules for models add to the functions of the core.
+// The steps that modules for models add to programs.
 #pragma once
 
 #include "program/program.h"
