@@ -59,6 +59,23 @@ constexpr auto multiply_add = [](v128_t acc, v128_t factor, v128_t term) {
 #endif
 };
 
+constexpr auto int8_step = [](v128_t acc, v128_t factor, v128_t term) {
+  return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term);
+};
+
+#if WGEMM_RELAXED
+// The steps of 8-bit kernels with relaxed dot products: of those for B of 7 bits, and of the
+// others.
+constexpr auto dot_7bit_step = [](v128_t acc, v128_t factor, v128_t ones) {
+  return wasm_i32x4_add(
+      acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(acc, factor), ones));
+};
+
+constexpr auto dot_step = [](v128_t acc, v128_t factor, v128_t term) {
+  return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(factor, term, acc);
+};
+#endif
+
 // Chains of vectors that an engine may join: they come from memory and go back to it, 16 bytes from
 // each other. There are ten of 32 bytes, with both factors thirteen registers.
 constexpr size_t kJoined = 20;
@@ -122,27 +139,12 @@ EMSCRIPTEN_KEEPALIVE double limit_int64_scalar(int times) {
   return static_cast<double>(all);
 }
 
-EMSCRIPTEN_KEEPALIVE double limit_int8(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
-    return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term);
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_int8(int times) { return run(times, int8_step); }
 
 #if WGEMM_RELAXED
-// The steps of 8-bit kernels with relaxed dot products: of those for B of 7 bits, and of the
-// others.
-EMSCRIPTEN_KEEPALIVE double limit_dot_7bit(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t ones) {
-    return wasm_i32x4_add(
-        acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(acc, factor), ones));
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_dot_7bit(int times) { return run(times, dot_7bit_step); }
 
-EMSCRIPTEN_KEEPALIVE double limit_dot(int times) {
-  return run(times, [](v128_t acc, v128_t factor, v128_t term) {
-    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(factor, term, acc);
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_dot(int times) { return run(times, dot_step); }
 #endif
 
 // The same by vectors that V8 joins with --experimental-wasm-revectorize. Without, they spill.
@@ -154,25 +156,14 @@ EMSCRIPTEN_KEEPALIVE double limit_joined_float64(int times) {
   return run_joined(times, multiply_add<double>);
 }
 
-EMSCRIPTEN_KEEPALIVE double limit_joined_int8(int times) {
-  return run_joined(times, [](v128_t acc, v128_t factor, v128_t term) {
-    return wasm_i32x4_add(wasm_i32x4_dot_i16x8(acc, factor), term);
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_joined_int8(int times) { return run_joined(times, int8_step); }
 
 #if WGEMM_RELAXED
 EMSCRIPTEN_KEEPALIVE double limit_joined_dot_7bit(int times) {
-  return run_joined(times, [](v128_t acc, v128_t factor, v128_t ones) {
-    return wasm_i32x4_add(
-        acc, wasm_i32x4_dot_i16x8(wasm_i16x8_relaxed_dot_i8x16_i7x16(acc, factor), ones));
-  });
+  return run_joined(times, dot_7bit_step);
 }
 
-EMSCRIPTEN_KEEPALIVE double limit_joined_dot(int times) {
-  return run_joined(times, [](v128_t acc, v128_t factor, v128_t term) {
-    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(factor, term, acc);
-  });
-}
+EMSCRIPTEN_KEEPALIVE double limit_joined_dot(int times) { return run_joined(times, dot_step); }
 #endif
 
 EMSCRIPTEN_KEEPALIVE int limit_joined_steps() { return kSteps * static_cast<int>(kJoined); }
