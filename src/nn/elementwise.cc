@@ -2,28 +2,15 @@
 #include <wasm_simd128.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
-#include "base/types.h"
 #include "nn/functions.h"
-#include "nn/operator.h"
+#include "nn/loops.h"
 
 namespace wgemm::nn {
 namespace {
 
-// Functions of float32 on vectors.
-template <v128_t (*kFunction)(v128_t)>
-struct Unary {
-  explicit Unary(const double*) {}
-  v128_t operator()(v128_t x, v128_t) const { return kFunction(x); }
-};
-template <v128_t (*kFunction)(v128_t, v128_t)>
-struct Binary {
-  explicit Binary(const double*) {}
-  v128_t operator()(v128_t a, v128_t b) const { return kFunction(a, b); }
-};
 inline v128_t add(v128_t a, v128_t b) { return wasm_f32x4_add(a, b); }
 inline v128_t sub(v128_t a, v128_t b) { return wasm_f32x4_sub(a, b); }
 inline v128_t mul(v128_t a, v128_t b) { return wasm_f32x4_mul(a, b); }
@@ -55,113 +42,6 @@ struct Clip {
   }
 };
 
-// Computes whole vectors only. With two inputs, it computes 16 elements per iteration, because a
-// group of vectors needs few instructions more than its loads and stores.
-template <typename F, size_t kInputs>
-void vector_loop(ptrdiff_t count, const void* const* inputs, void* output,
-                 const double* attributes) {
-  const F f(attributes);
-  const auto *a = static_cast<const float*>(inputs[0]),
-             *b = static_cast<const float*>(inputs[kInputs - 1]);
-  auto* y = static_cast<float*>(output);
-  if constexpr (kInputs == 2) {
-    for (; count >= 16; count -= 16, a += 16, b += 16, y += 16) {
-#pragma clang loop unroll(full)
-      for (int i = 0; i < 16; i += 4)
-        wasm_v128_store(y + i, f(wasm_v128_load(a + i), wasm_v128_load(b + i)));
-    }
-  }
-  for (; count >= 4; count -= 4, a += 4, b += 4, y += 4)
-    wasm_v128_store(y, f(wasm_v128_load(a), wasm_v128_load(b)));
-}
-
-// Calls a loop of vectors. Calls it once more for the elements after the last whole vector.
-[[gnu::noinline]] void all_elements(Loop loop, size_t inputs, ptrdiff_t count,
-                                    const void* const* from, void* to, const double* attributes) {
-  loop(count, from, to, attributes);
-  const ptrdiff_t rest = count % 4, whole = count - rest;
-  if (rest == 0) return;
-  float last[3][4] = {};
-  const void* const last_inputs[] = {last[0], last[1]};
-  const auto bytes = static_cast<size_t>(rest) * sizeof(float);
-  for (size_t i = 0; i < inputs; ++i)
-    std::memcpy(last[i], static_cast<const float*>(from[i]) + whole, bytes);
-  loop(4, last_inputs, last[2], attributes);
-  std::memcpy(static_cast<float*>(to) + whole, last[2], bytes);
-}
-
-template <typename F, size_t kInputs>
-void f32_loop(ptrdiff_t count, const void* const* inputs, void* output, const double* attributes) {
-  all_elements(vector_loop<F, kInputs>, kInputs, count, inputs, output, attributes);
-}
-
-// y[i] = F(a[i], b[i]).
-template <typename T, auto kFunction>
-void binary_loop(ptrdiff_t count, const void* const* inputs, void* output, const double*) {
-  const auto *a = static_cast<const T*>(inputs[0]), *b = static_cast<const T*>(inputs[1]);
-  auto* y = static_cast<T*>(output);
-  for (int64_t i = 0; i < count; ++i) y[i] = kFunction(a[i], b[i]);
-}
-
-// y[i] = F(x[i], attributes).
-template <typename T, auto kFunction>
-void unary_loop(ptrdiff_t count, const void* const* inputs, void* output,
-                const double* attributes) {
-  const auto* x = static_cast<const T*>(inputs[0]);
-  auto* y = static_cast<T*>(output);
-  for (int64_t i = 0; i < count; ++i) y[i] = kFunction(x[i], attributes);
-}
-
-// The loop of each type in which an operator computes; null: it has no such type.
-struct Loops {
-  Loop f32 = nullptr, f64 = nullptr, i32 = nullptr, i64 = nullptr, u32 = i32, u64 = i64;
-};
-
-// Chooses by the type: 16-bit types are float32, and 8 bits are int32.
-[[gnu::noinline]] bool choose_loop(const Loops& loops, Step* step) {
-  const DType type = step->tensors[0].type;
-  for (const Tensor& t : step->tensors)
-    if (t.type != type) return false;
-  switch (type) {
-    case DType::kFloat32:
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      step->row = run_elements<float>;
-      step->loop = loops.f32;
-      break;
-    case DType::kFloat64:
-      step->row = run_elements<double>;
-      step->loop = loops.f64;
-      break;
-    case DType::kInt64:
-    case DType::kUInt64:
-      step->row = run_elements<int64_t>;
-      step->loop = type == DType::kInt64 ? loops.i64 : loops.u64;
-      break;
-    default:
-      step->row = run_elements<int32_t>;
-      step->loop = type == DType::kUInt32 ? loops.u32 : loops.i32;
-  }
-  return step->loop != nullptr;
-}
-
-template <const Loops& kLoops>
-bool choose(Step* step) {
-  return choose_loop(kLoops, step);
-}
-
-// Integers wrap.
-template <typename T>
-using Bits = typename Modular<T>::type;
-constexpr auto kAdd = []<typename T>(T a, T b) {
-  return static_cast<T>(static_cast<Bits<T>>(a) + static_cast<Bits<T>>(b));
-};
-constexpr auto kSub = []<typename T>(T a, T b) {
-  return static_cast<T>(static_cast<Bits<T>>(a) - static_cast<Bits<T>>(b));
-};
-constexpr auto kMul = []<typename T>(T a, T b) {
-  return static_cast<T>(static_cast<Bits<T>>(a) * static_cast<Bits<T>>(b));
-};
 // ONNX does not define division of an integer by 0: it is 0 here. By -1, it wraps.
 constexpr auto kDiv = []<typename T>(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -169,13 +49,6 @@ constexpr auto kDiv = []<typename T>(T a, T b) {
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return kSub(T{0}, a);
   }
   return static_cast<T>(a / b);
-};
-constexpr auto kNeg = []<typename T>(T x, const double*) {
-  if constexpr (std::is_integral_v<T>) {
-    return kSub(T{0}, x);
-  } else {
-    return -x;
-  }
 };
 constexpr auto kSquare = []<typename T>(T x, const double*) { return kMul(x, x); };
 constexpr auto kCube = []<typename T>(T x, const double*) { return kMul(kMul(x, x), x); };
@@ -207,20 +80,12 @@ void relu_loop(ptrdiff_t count, const void* const* inputs, void* output, const d
   clip_loop<T>(count, inputs, output, bounds);
 }
 
-template <double (*kFunction)(double)>
-constexpr Loop kF64 = unary_loop<double, [](double x, const double*) { return kFunction(x); }>;
-
 template <v128_t (*kVectors)(v128_t, v128_t), auto kFunction>
 constexpr Loops kArithmetic = {f32_loop<Binary<kVectors>, 2>, binary_loop<double, kFunction>,
                                binary_loop<int32_t, kFunction>, binary_loop<int64_t, kFunction>};
 constexpr Loops kDivision = {f32_loop<Binary<div>, 2>,    binary_loop<double, kDiv>,
                              binary_loop<int32_t, kDiv>,  binary_loop<int64_t, kDiv>,
                              binary_loop<uint32_t, kDiv>, binary_loop<uint64_t, kDiv>};
-template <v128_t (*kVectors)(v128_t), auto kFunction>
-constexpr Loops kAllTypes = {f32_loop<Unary<kVectors>, 1>, unary_loop<double, kFunction>,
-                             unary_loop<int32_t, kFunction>, unary_loop<int64_t, kFunction>};
-template <v128_t (*kVectors)(v128_t), double (*kFunction)(double)>
-constexpr Loops kFunctionLoops = {f32_loop<Unary<kVectors>, 1>, kF64<kFunction>};
 constexpr Loops kLeakyRelu = {
     f32_loop<LeakyRelu, 1>,
     unary_loop<double, [](double x, const double* alpha) { return x < 0 ? *alpha * x : x; }>};

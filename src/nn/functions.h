@@ -23,11 +23,16 @@ struct Constants {
   Splat<float> one, half, sign, minus_2, minus_20, share_end;
   Splat<float> exp_low, exp_high;  // e^x rounds to 0 below, and to infinity above
   Splat<float> log2_e, shift, ln2_high, ln2_low;
-  Splat<float> exp_terms[5];               // e^r = 1 + r + r^2 p(r)
-  Splat<float> log_tail[8];                // erfc(a / sqrt(2)) = e^(a p(a))
-  Splat<float> sigmoid_u, sigmoid_u3;      // FastGelu(x) = x sigmoid(u x + u3 x^3)
-  Splat<double> erf_end, one_f64;          // erf(x) rounds to 1 above
-  Splat<double> erf_terms[6], divisor[6];  // erf(x) = x p(x^2) / q(x^2)
+  Splat<float> exp_terms[5];  // e^r = 1 + r + r^2 p(r)
+  Splat<float> two, infinity, least_normal, two_23, root_half;
+  Splat<float> atanh_terms[4];         // atanh(q) = q + q^3 p(q^2)
+  Splat<float> log_tail[8];            // erfc(a / sqrt(2)) = e^(a p(a))
+  Splat<float> sigmoid_u, sigmoid_u3;  // FastGelu(x) = x sigmoid(u x + u3 x^3)
+  Splat<double> erf_end, one_f64;      // erf(x) rounds to 1 above
+  Splat<double> minus_1_f64, sign_f64, shift_f64;
+  Splat<double> two_over_pi, half_pi[3];     // pi / 2 is the sum of three parts
+  Splat<double> sin_terms[7], cos_terms[8];  // sin(r) = r p(r^2), cos(r) = p(r^2)
+  Splat<double> erf_terms[6], divisor[6];    // erf(x) = x p(x^2) / q(x^2)
 };
 extern const Constants kConstants;
 
@@ -96,6 +101,13 @@ struct ExpParts {
   return wasm_v128_bitselect(x, y, c.sign);
 }
 
+// e^x - 1 for x <= 0, or NaN. It keeps its accuracy close to 0.
+[[gnu::always_inline]] inline v128_t expm1_f32x4(v128_t x) {
+  const ExpParts e(wasm_f32x4_pmax(x, kConstants.minus_20));
+  const v128_t power = ExpParts::power_of_2(e.n);
+  return wasm_f32x4_add(wasm_f32x4_mul(e.rest, power), wasm_f32x4_sub(power, kConstants.one));
+}
+
 // x (1 - share) for a positive x, and x share for a negative one. The share is at most a half.
 [[gnu::always_inline]] inline v128_t gelu_of_share(v128_t x, v128_t share) {
   // For infinity, the product would be NaN. Above share_end, it is too small for the difference.
@@ -130,15 +142,87 @@ struct ExpParts {
   const v128_t one = wasm_v128_or(c.one_f64, wasm_v128_xor(x, wasm_f64x2_abs(x)));  // with x's sign
   return wasm_v128_bitselect(one, quotient, wasm_f64x2_gt(wasm_f64x2_abs(x), c.erf_end));
 }
-[[gnu::always_inline]] inline v128_t erf_f32x4(v128_t x) {
+// A function of float64 for four float32.
+template <v128_t (*kFunction)(v128_t)>
+[[gnu::always_inline]] inline v128_t by_f64x2(v128_t x) {
   const v128_t low = wasm_f64x2_promote_low_f32x4(x),
                high = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(x, x, 1, 1));
-  return wasm_i64x2_shuffle(wasm_f32x4_demote_f64x2_zero(erf_f64x2(low)),
-                            wasm_f32x4_demote_f64x2_zero(erf_f64x2(high)), 0, 2);
+  return wasm_i64x2_shuffle(wasm_f32x4_demote_f64x2_zero(kFunction(low)),
+                            wasm_f32x4_demote_f64x2_zero(kFunction(high)), 0, 2);
+}
+[[gnu::always_inline]] inline v128_t erf_f32x4(v128_t x) { return by_f64x2<erf_f64x2>(x); }
+
+// 2 atanh(a / b), for |a / b| <= 1/3.
+[[gnu::always_inline]] inline v128_t twice_atanh(v128_t a, v128_t b) {
+  const v128_t q = wasm_f32x4_div(a, b), square = wasm_f32x4_mul(q, q),
+               p = polynomial(kConstants.atanh_terms, square), twice = wasm_f32x4_add(q, q);
+  return wasm_f32x4_add(twice, wasm_f32x4_mul(wasm_f32x4_mul(twice, square), p));
+}
+
+[[gnu::always_inline]] inline v128_t log_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t is_small = wasm_f32x4_lt(x, c.least_normal),
+               normal = wasm_v128_bitselect(wasm_f32x4_mul(x, c.two_23), x, is_small);
+  // x = m * 2^n, with m in [sqrt(1 / 2), sqrt(2)].
+  const v128_t offset = wasm_i32x4_sub(normal, c.root_half), whole = wasm_i32x4_shr(offset, 23),
+               m = wasm_i32x4_sub(normal, wasm_i32x4_shl(whole, 23)),
+               n = wasm_f32x4_convert_i32x4(
+                   wasm_i32x4_add(whole, wasm_v128_and(is_small, wasm_i32x4_splat(-23))));
+  const v128_t log = twice_atanh(wasm_f32x4_sub(m, c.one), wasm_f32x4_add(m, c.one)),
+               y = wasm_f32x4_add(wasm_f32x4_mul(n, c.ln2_high),
+                                  wasm_f32x4_add(wasm_f32x4_mul(n, c.ln2_low), log));
+  // The root is NaN or 0, and keeps infinity.
+  const v128_t is_0 = wasm_f32x4_eq(x, wasm_i32x4_splat(0)),
+               other = wasm_f32x4_sub(wasm_f32x4_sqrt(x), wasm_v128_and(is_0, c.infinity)),
+               is_usual = wasm_v128_and(wasm_f32x4_gt(x, wasm_i32x4_splat(0)),
+                                        wasm_f32x4_lt(x, c.infinity));
+  return wasm_v128_bitselect(y, other, is_usual);
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e), with e = e^-|x|.
+[[gnu::always_inline]] inline v128_t softplus_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t e = exp_f32x4(wasm_v128_or(x, c.sign));
+  return wasm_f32x4_add(wasm_f32x4_pmax(x, wasm_i32x4_splat(0)),
+                        twice_atanh(e, wasm_f32x4_add(e, c.two)));
+}
+
+// x tanh(log(1 + e^x)), a quotient of polynomials of e = e^-|x|.
+[[gnu::always_inline]] inline v128_t mish_f32x4(v128_t x) {
+  const Constants& c = kConstants;
+  const v128_t e = exp_f32x4(wasm_v128_or(x, c.sign)), square = wasm_f32x4_mul(e, e),
+               is_negative = wasm_i32x4_shr(x, 31);
+  const v128_t above =
+      wasm_f32x4_add(wasm_f32x4_add(e, e), wasm_v128_bitselect(square, c.one, is_negative));
+  const v128_t below = wasm_f32x4_add(
+      above, wasm_v128_bitselect(c.two, wasm_f32x4_add(square, square), is_negative));
+  return wasm_f32x4_mul(x, wasm_f32x4_div(above, below));
+}
+
+// The sine of x + turns * pi / 2. From |x| = 2^28 on, it is only between -1 and 1.
+template <int kTurns>
+[[gnu::always_inline]] inline v128_t sin_f64x2(v128_t x) {
+  const Constants& c = kConstants;
+  // The low bits of the sum are the integer n. The first two products are exact for |n| < 2^28.
+  const v128_t sum = wasm_f64x2_add(wasm_f64x2_mul(x, c.two_over_pi), c.shift_f64),
+               n = wasm_f64x2_sub(sum, c.shift_f64);
+  v128_t r = x;
+#pragma clang loop unroll(full)
+  for (const Splat<double>& part : c.half_pi) r = wasm_f64x2_sub(r, wasm_f64x2_mul(n, part));
+  r = wasm_f64x2_pmax(wasm_f64x2_pmin(r, c.one_f64), c.minus_1_f64);
+  const v128_t square = wasm_f64x2_mul(r, r),
+               sin = wasm_f64x2_mul(r, polynomial(c.sin_terms, square)),
+               cos = polynomial(c.cos_terms, square);
+  const v128_t turns = wasm_i64x2_add(sum, wasm_i64x2_splat(kTurns)),
+               is_odd = wasm_i64x2_shr(wasm_i64x2_shl(turns, 63), 63),
+               sign = wasm_v128_and(wasm_i64x2_shl(turns, 62), c.sign_f64);
+  return wasm_v128_xor(wasm_v128_bitselect(cos, sin, is_odd), sign);
 }
 
 // e^x in float64, within a unit in the last place.
 double exp_f64(double x);
+// The natural logarithm, within 2^-51 of its result.
+double log_f64(double x);
 
 // Functions of float64, within 2^-46 of their results. Gelu is within 2^-50 times x.
 double sigmoid_f64(double x);
@@ -146,5 +230,7 @@ double tanh_f64(double x);
 double erf_f64(double x);
 double gelu_f64(double x);
 double fast_gelu_f64(double x);
+double softplus_f64(double x);
+double mish_f64(double x);
 
 }  // namespace wgemm::nn

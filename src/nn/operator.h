@@ -64,6 +64,8 @@ struct Operator {
 
 // The operators of each family, in files of their own.
 std::span<const Operator> elementwise_operators();
+std::span<const Operator> activation_operators();
+std::span<const Operator> comparison_operators();
 std::span<const Operator> row_operators();
 std::span<const Operator> move_operators();
 std::span<const Operator> quantize_operators();

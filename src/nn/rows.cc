@@ -2,7 +2,6 @@
 #include <wasm_simd128.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -118,6 +117,19 @@ void normalize_row(const Step& step, const Row& row) {
   run_elements<T>(normalize, row);
 }
 
+// Affine: y = x scale + bias. The scale and the bias may be more precise than x. Its attributes are
+// a mean of 0 and an inverse of 1.
+bool choose_affine(Step* step) {
+  const DType type = step->tensors[0].type;
+  const bool is_single = fits_float(type);
+  step->row = is_single ? run_elements<float> : run_elements<double>;
+  step->loop = is_single ? normalize_loop<float> : normalize_loop<double>;
+  return !is_integer(type) && type == step->tensors[3].type &&
+         std::ranges::all_of(step->tensors.subspan(1, 2), [&](const Tensor& tensor) {
+           return tensor.type == (is_single ? DType::kFloat32 : DType::kFloat64);
+         });
+}
+
 bool choose_normalize(Step* step) {
   const DType type = step->tensors[0].type;
   const bool is_single = fits_float(type);
@@ -129,22 +141,6 @@ bool choose_normalize(Step* step) {
 }
 
 // Softmax and LogSoftmax --------------------------------------------------------------------------
-
-// The natural logarithm of x >= 1, or NaN.
-double log_f64(double x) {
-  if (!(x < HUGE_VAL)) return x;
-  // x = m * 2^n, with m in about [sqrt(1 / 2), sqrt(2)].
-  const uint64_t bits = std::bit_cast<uint64_t>(x),
-                 offset = bits - std::bit_cast<uint64_t>(0x1.6ap-1);
-  const auto n = static_cast<double>(offset >> 52);
-  const double m = std::bit_cast<double>(bits - (offset & ~uint64_t{0} << 52));
-  // log(m) = 2 (q + q^3 / 3 + q^5 / 5 + ...)
-  const double q = (m - 1) / (m + 1), square = q * q;
-  double series = 0;
-#pragma clang loop unroll(disable)
-  for (double k = 21; k >= 3; k -= 2) series = (series + 1 / k) * square;
-  return n * 0x1.62e42fefa39efp-1 + 2 * (q + q * series);
-}
 
 double greatest(const double* x, int64_t count, double most) {
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -280,6 +276,7 @@ constexpr Operator kOperators[] = {
     // Its outputs after y have one element per row: the mean, and the inverse of the deviation.
     {"LayerNormalizationStatistics", 3, 3, 1, true, 8, choose_normalize},
     {"ReduceMean", 1, 1, 0, true, 2, choose_mean},
+    {"Affine", 3, 1, 2, false, 4, choose_affine},
 };
 
 }  // namespace

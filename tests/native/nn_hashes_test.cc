@@ -181,6 +181,11 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
   const bool along_rows = layout == Layout::kTransposed;  // the indices of Gather
   if (name == "LeakyRelu") one.attributes = {0.1};
   if (name == "Clip") one.attributes = {-1.5, 2.25};
+  if (name == "Compare") one.attributes = {static_cast<double>(3 + static_cast<int>(layout))};
+  if (name == "Mod") one.attributes = {static_cast<double>(layout != Layout::kRow)};
+  if (name == "Affine") one.attributes = {0, 1};
+  if (name == "Elu" || name == "QuickGelu" || name == "ThresholdedRelu") one.attributes = {0.75};
+  if (name.starts_with("HardS")) one.attributes = {0.2, 0.5};
   const bool normalizes = name.starts_with("LayerNormalization");
   if (normalizes) one.attributes = {1e-5};
   if (name == "Gather") one.attributes = {kIndices, static_cast<double>(along_rows ? rows : cols)};
