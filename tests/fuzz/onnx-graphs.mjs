@@ -146,16 +146,21 @@ function clip(graph, x) {
   ]);
 }
 
+/** Functions that are finite if their input is. */
+const finite = 'Relu Tanh Sigmoid Neg Identity Abs Sign Floor Ceil Round Sin Cos Elu'.split(' ');
+
 function unary(graph, x = graph.take()) {
   const op = graph.random.pick(
-    'Relu Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu ms.Gelu ms.FastGelu Neg Sqrt Identity'.split(
-      ' ',
-    ),
+    (
+      'Relu Relu Clip LeakyRelu Sigmoid Tanh Erf Gelu ms.Gelu ms.FastGelu Neg Sqrt Identity ' +
+      'Abs Sign Reciprocal Floor Ceil Round Exp Log Sin Cos Softplus Softsign Mish Elu ' +
+      'HardSigmoid HardSwish ThresholdedRelu ms.QuickGelu'
+    ).split(' '),
   );
   if (op === 'Clip') return clip(graph, x);
   const bias = op === 'ms.FastGelu' && graph.chance(0.7) ? graph.operand(x.dtype, x.shape) : null;
   const result = graph.like(op, x, bias ? [x, bias] : [x]);
-  result.isFinite = x.isFinite && ['Relu', 'Tanh', 'Sigmoid', 'Neg', 'Identity'].includes(op);
+  result.isFinite = x.isFinite && finite.includes(op);
   return result;
 }
 
@@ -170,6 +175,72 @@ function binary(graph, x = graph.take(({ dtype }) => dtype !== 'bool' && dtype !
   if (op !== 'Pow') return graph.like(op, x, [a, b]);
   const exponent = graph.chance(0.5) ? graph.scalar(2, 'float32') : b;
   return graph.like('Pow', exponent === b ? x : a, [a, exponent]);
+}
+
+const bools = (shape) => [['bool', shape]];
+
+/** A comparison, what is made of its result, and a selection by it. */
+function compare(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype }) => dtype !== 'bool');
+  const y = graph.operand(x.dtype, x.shape);
+  const op = random.pick(['Equal', 'Less', 'LessOrEqual', 'Greater', 'GreaterOrEqual']);
+  let [z] = graph.add(op, [x, y], bools(x.shape));
+  const others = [z];
+  if (isFloat(x) && graph.chance(0.4))
+    others.push(...graph.add(random.pick(['IsNaN', 'IsInf']), [x], bools(x.shape)));
+  others.push(graph.take(({ dtype, shape }) => dtype === 'bool' && fits(shape, x.shape)));
+  if (graph.chance(0.5))
+    [z] = graph.add(random.pick(['And', 'Or', 'Xor']), [z, random.pick(others)], bools(x.shape));
+  if (graph.chance(0.4)) [z] = graph.add('Not', [z], bools(x.shape));
+  if (graph.chance(0.5)) graph.add('Where', [z, x, y], [[x.dtype, x.shape]]);
+}
+
+/** Operators of one or more inputs, which may be the same, and of two inputs of any type. */
+function combine(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype }) => dtype !== 'bool' && dtype !== 'uint8');
+  const inputs = [x];
+  while (graph.chance(0.6)) inputs.push(graph.chance(0.2) ? x : graph.operand(x.dtype, x.shape));
+  const op = random.pick(isFloat(x) ? ['Min', 'Max', 'Sum', 'Mean'] : ['Min', 'Max']);
+  graph.like(op, x, inputs);
+  const other = graph.operand(x.dtype, x.shape);
+  if (graph.chance(0.3)) graph.like('PRelu', x, [x, other]);
+  if (graph.chance(0.3))
+    graph.like('Mod', x, [x, other], { fmod: isFloat(x) ? 1 : random.upTo(1) });
+}
+
+/** Normalizes each channel, or along some axes. */
+function normalizeChannels(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype, shape }) => dtype.includes('float') && shape.length > 1);
+  if (!x) return undefined;
+  const { dtype, shape } = x;
+  const part = () => graph[graph.chance(0.8) ? 'constant' : 'input'](dtype, [shape[1]]);
+  const op = random.pick(['Batch', 'Batch', 'Instance', 'MeanVariance']);
+  if (op === 'MeanVariance') {
+    const axes = shape.map((_, axis) => axis - random.pick([0, shape.length]));
+    axes.splice(random.upTo(axes.length - 1), 1);
+    return graph.like('MeanVarianceNormalization', x, [x], { axes });
+  }
+  const [scale, bias, mean, variance] = [0, 1, 2, 3].map(part);
+  if (op === 'Instance') return graph.like('InstanceNormalization', x, [x, scale, bias]);
+  // Not the result of a Gemm, which would compute it, too.
+  const inputs = [graph.like('Identity', x), scale, bias, mean, graph.like('Abs', variance)];
+  return graph.like('BatchNormalization', x, inputs);
+}
+
+/** Values that depend on shapes or constants only. */
+function generate(graph) {
+  const { random } = graph;
+  const x = graph.take(() => true);
+  const shape = graph.part(x.shape);
+  const [zeros] = graph.add('ConstantOfShape', [graph.numbers(...shape)], [['float32', shape]]);
+  const size = 1 + random.upTo(8);
+  const [start, limit, delta] = [0, size, 1].map((value) => graph.scalar(value));
+  const [range] = graph.add('Range', [start, limit, delta], [['float32', [size]]]);
+  graph.add('Size', [x], [['int64', []]]);
+  graph.add('CastLike', [x, random.pick([zeros, range])], [['float32', x.shape]]);
 }
 
 /** Adds or multiplies values of any two shapes that fit. */
@@ -351,6 +422,41 @@ function gelu(graph) {
   if (graph.chance(0.5)) add('Mul', [add('Mul', [x, sum]), half]);
   else add('Mul', [sum, add('Mul', [half, x])]);
   isOne(graph, x, { op: isFast ? 'FastGelu' : 'Gelu', domain: microsoft, inputs: [x.name] });
+}
+
+/** A Gemm and BatchNormalization with constants, which one Gemm with other constants computes. */
+function normalizedGemm(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype, shape }) => dtype === 'float32' && shape.length === 2);
+  if (!x || x.isConstant) return;
+  const n = random.pick([1, 5, 9, 40]);
+  const shape = [x.shape[0], n];
+  if (sizeOf(shape) > mostElements) return;
+  const transB = random.upTo(1);
+  const w = graph.constant('float32', transB ? [n, x.shape[1]] : [x.shape[1], n]);
+  const c = graph.chance(0.7)
+    ? graph.constant('float32', random.pick([[n], [1, n], [1], []]))
+    : null;
+  const [scale, bias, mean, variance] = [0, 1, 2, 3].map(() => graph.constant('float32', [n]));
+  variance.data.forEach((value, i) => (variance.data[i] = Math.abs(value)));
+  const add = (op, inputs, attributes) =>
+    graph.add(op, inputs, [['float32', shape]], attributes, [graph.nodes])[0];
+  const attributes = { transB, alpha: { float: random.pick([1, 0.5]) } };
+  const y = add('Gemm', c ? [x, w, c] : [x, w], attributes);
+  add('BatchNormalization', [y, scale, bias, mean, variance], { epsilon: { float: 0.25 } });
+  const factors = scale.data.map((value, i) => value / Math.sqrt(variance.data[i] + 0.25));
+  const shifts = bias.data.map((value, i) => value - mean.data[i] * factors[i]);
+  const columnOf = (i) => (transB ? Math.floor(i / x.shape[1]) : i % n);
+  // The addition makes 0 of -0.
+  const weights = w.data.map((value, i) => value * factors[columnOf(i)] + 0);
+  const biases = shifts.map((shift, i) => {
+    const own = c ? c.data[c.data.length > 1 ? i : 0] : 0;
+    return own * factors[i] + shift;
+  });
+  const folded = [graph.constant('float32', w.shape, weights)];
+  folded.push(graph.constant('float32', [n], biases));
+  const inputs = [x, ...folded].map(({ name }) => name);
+  isOne(graph, { dtype: 'float32', shape }, { op: 'Gemm', inputs, attributes });
 }
 
 /** Compares the last node with another one, whose result has the type and the shape of x. */
@@ -537,6 +643,11 @@ steps.push(
   reshape,
   quantize,
   constant,
+  compare,
+  combine,
+  normalizeChannels,
+  generate,
+  normalizedGemm,
   gelu,
   layerNormalization,
   product,

@@ -1,14 +1,25 @@
 /** All operators that are not products. */
 import type { OnnxNode } from '../read/model.js';
+import { activations } from './activations.js';
+import { comparisons } from './comparisons.js';
 import { define, type Row } from './define.js';
 import { elementwise } from './elementwise.js';
 import { normalization } from './normalize.js';
 import { keyOf, type Operator } from './operator.js';
 import { quantization } from './quantize.js';
 import { shapes } from './shapes.js';
+import { statistics } from './statistics.js';
 
 /** @internal */
-export const rows: readonly Row[] = [elementwise, normalization, quantization, shapes].flat();
+export const rows: readonly Row[] = [
+  elementwise,
+  activations,
+  comparisons,
+  normalization,
+  statistics,
+  quantization,
+  shapes,
+].flat();
 
 /** @internal By `keyOf`. */
 export const allOperators: ReadonlyMap<string, Operator> = new Map(rows.map(define));

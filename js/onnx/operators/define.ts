@@ -218,7 +218,7 @@ export interface StepForm {
   readonly dims?: readonly number[];
   /** The strides of each input, and then of the result. */
   readonly strides?: readonly (readonly number[])[];
-  readonly attributes?: readonly number[];
+  readonly attributes?: readonly number[] | undefined;
 }
 
 /**

@@ -20,12 +20,14 @@ import {
 import { type Attributes, invalid, type Link, type NumberOf, unsupported } from './operator.js';
 import { inArray } from './storage.js';
 
-const isFloat = (dtype: OnnxDType) => dtype.includes('float');
+/** @internal */
+export const isFloat = (dtype: OnnxDType) => dtype.includes('float');
 
-/** A function of elements, which may be bigints. */
-type Scalar = (a: number, b: number, c: number) => number;
+/** @internal A function of elements, which may be bigints. */
+export type Scalar = (a: number, b: number, c: number) => number;
 
-function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
+/** @internal */
+export function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
   for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
 }
 
@@ -38,8 +40,8 @@ interface Unary {
   readonly formOf?: (attributes: Attributes) => StepForm;
 }
 
-/** A row of a function of one number. */
-function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
+/** @internal A row of a function of one number. */
+export function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
   return {
     name,
     inputs: `X:${kind}`,
@@ -55,18 +57,25 @@ function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
   };
 }
 
-/** Broadcasts the inputs, and calls a function for each element. `name`: the name of the step. */
-function broadcasted(
+/**
+ * @internal Broadcasts the inputs, and calls a function for each element.
+ *
+ * @param name the name of the step
+ * @param attributes the attributes of the step
+ */
+export function broadcasted(
   make: Make,
   dtype: OnnxDType,
   inputs: readonly Value[],
   f: Scalar,
   name?: string,
+  attributes?: readonly number[],
 ): Value {
   const shape = broadcast(...inputs.map(({ shape }) => shape));
   const own = contiguousStrides(shape);
   const along = inputs.map((input) => stridesIn(shape, input.shape));
-  const form = name === undefined ? undefined : { name, dims: shape, strides: [...along, own] };
+  const strides = [...along, own];
+  const form = name === undefined ? undefined : { name, dims: shape, strides, attributes };
   return computed(make, dtype, shape, inputs, form, (y, a, b, c = a) =>
     walk(shape, [own, ...along], (length, at, steps) => {
       const [start, p, q, r = p] = at as [number, number, number];
@@ -77,10 +86,18 @@ function broadcasted(
   );
 }
 
-const sum: Scalar = (a, b) => a + b;
+/** @internal A value of one element. */
+export const scalar = (dtype: OnnxDType, value: number): Value =>
+  computed(inArray, dtype, [], [], undefined, (y) => y.fill(value));
+
+/** @internal */
+export const scaleAndShift: Scalar = (x, factor, shift) => x * factor + shift;
+
+/** @internal */
+export const sum: Scalar = (a, b) => a + b;
 const product: Scalar = (a, b) => a * b;
-/** The array that stores the integers truncates and wraps them. */
-const wrapped = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
+/** @internal The array that stores the integers truncates and wraps them. */
+export const wrapped = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
 
 /** @param f computes floating point, and integers without `ofIntegers` */
 function arithmetic(name: string, fields: Partial<Row>, f: Scalar, ofIntegers = f): Row {
@@ -136,8 +153,10 @@ const pow: Compute = (inputs, make) => {
   return cast(broadcasted(inArray, 'float64', wide, power), make, dtype);
 };
 
-/** As in the calls of products, x if it equals a bound: -0 stays -0 if the bounds admit 0. */
-function clipped(
+/**
+ * @internal As in the calls of products, x if it equals a bound: -0 stays -0 if the bounds admit 0.
+ */
+export function clipped(
   x: Value,
   make: Make,
   least: number,
@@ -212,7 +231,8 @@ const fastGelu: Compute = ([x, bias], make) => {
   return computed(make, input.dtype, input.shape, [input], { name: 'FastGelu' });
 };
 
-function cast(x: Value, make: Make, to: OnnxDType): Value {
+/** @internal The elements in another type. */
+export function cast(x: Value, make: Make, to: OnnxDType): Value {
   const { dtype, shape } = x;
   if (dtype === to) return x;
   const form = { name: to === 'bool' ? 'CastToBool' : 'Cast' };
@@ -240,6 +260,11 @@ function compileCast(attributes: Attributes, _: number, node: OnnxNode): Compute
   if (type.length === 1)
     throw unsupported(node, `casts to ${number}, the type ${type[0]}, which wgemm does not have`);
   return ([x], make) => cast(x as Value, make, type[0]);
+}
+
+function castLike(attributes: Attributes): Compute {
+  attributes.ignore('saturate@19', 'round_mode@24');
+  return ([x, like], make) => cast(x as Value, make, (like as Value).dtype);
 }
 
 const where: Compute = (inputs, make) =>
@@ -293,6 +318,7 @@ export const elementwise: readonly Row[] = [
   ),
   { name: 'Pow@7', inputs: 'X:number Y:number', overwrites: 2, compile: () => pow },
   { name: 'Cast', inputs: 'input:any', compile: compileCast },
+  { name: 'CastLike@15', inputs: 'input:any target_type:any', compile: castLike },
   {
     name: 'Where@9',
     inputs: 'condition:bool X:any Y:same',

@@ -54,6 +54,12 @@ function shapeOf(attributes: Attributes): Compute {
   };
 }
 
+const size: Compute = ([data], make) => {
+  const y = make('int64', []);
+  (y.data as BigInt64Array)[0] = BigInt(sizeOf((data as Value).shape));
+  return y;
+};
+
 function flatten(attributes: Attributes): Compute {
   const given = attributes.int('axis', 1);
   return ([x]) => {
@@ -276,6 +282,33 @@ function constantOf(attributes: Attributes, node: OnnxNode): Value {
   };
 }
 
+function constantOfShape(attributes: Attributes, _: number, node: OnnxNode): Compute {
+  const value: Value = node.attributes.has('value')
+    ? attributes.tensor('value')
+    : { dtype: 'float32', shape: [], data: new Float32Array(1) };
+  const { length } = value.data;
+  if (length !== 1) throw invalid(node, `has a value of ${length} elements; it must have 1`);
+  return ([input], make) => {
+    const shape = numbersIn(input as Value);
+    const strides = shape.map(() => 0);
+    return picked(make, value, shape, strides);
+  };
+}
+
+const range: Compute = (inputs, make) => {
+  const { dtype } = inputs[0] as Value;
+  const [start, limit, delta] = inputs.map((input) => {
+    const { length, 0: value } = widened(input);
+    if (length === 1) return value;
+    return refuse(ShapeError, 'start, limit or delta', `has ${length} elements`, 'a scalar');
+  }) as [number, number, number];
+  const count = Math.max(0, Math.ceil(Number(limit - start) / Number(delta)));
+  const ofIndex = (isBig(dtype) ? BigInt : Number) as (i: number) => number;
+  return computed(make, dtype, [count], [], undefined, (y) => {
+    for (let i = 0; i < count; ++i) y[i] = start + ofIndex(i) * delta;
+  });
+};
+
 /** @internal The operators of this file. */
 export const shapes: readonly Row[] = [
   { name: 'Identity', inputs: 'input:any', compile: () => identity },
@@ -285,6 +318,7 @@ export const shapes: readonly Row[] = [
     compile: dropout,
   },
   { name: 'Shape', inputs: 'data:any', compile: shapeOf },
+  { name: 'Size@1', inputs: 'data:any', compile: () => size },
   { name: 'Flatten', inputs: 'input:any', compile: flatten },
   { name: 'Reshape', inputs: 'data:any shape:int64', compile: reshape },
   { name: 'Squeeze', inputs: 'data:any axes:int64?@13', compile: squeeze },
@@ -305,4 +339,6 @@ export const shapes: readonly Row[] = [
   },
   { name: 'Gather', inputs: 'data:any indices:index', compile: gather },
   { name: 'Constant', inputs: '', compile: constant },
+  { name: 'ConstantOfShape@9', inputs: 'input:int64', compile: constantOfShape },
+  { name: 'Range@11', inputs: 'start:signed limit:same delta:same', compile: () => range },
 ];

@@ -3,6 +3,7 @@
  * and joins to products what follows them.
  */
 import { arrayOf } from '../../base/arrays.js';
+import { foldChannels } from '../graph/channels.js';
 import { fusions } from '../graph/fusions.js';
 import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
@@ -66,7 +67,8 @@ export function planModel(model: OnnxModel, chosen: readonly string[] | undefine
   const fold = folderOf(constants);
   const quantized = fold(graph.nodes, isShared);
   const products = fuse(quantized, isOutput, constants, quantizedProducts);
-  const nodes = fuse(fold(products), isOutput, constants, fusions);
+  const folded = foldChannels(fold(products), isOutput, constants);
+  const nodes = fuse(folded, isOutput, constants, fusions);
   return { graph, steps: join(nodes, isOutput, constants), constants };
 }
 

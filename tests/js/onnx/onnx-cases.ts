@@ -497,6 +497,332 @@ export const cases: readonly Case[] = [
     ['uint8', [], [0]],
   ],
   [
+    'Abs of the least int32 wraps',
+    { op: 'Abs', inputs: [x([-(2 ** 31), -5, 7], [3], 'int32')] },
+    ['int32', [3], [-(2 ** 31), 5, 7]],
+  ],
+  ['Abs of uint8', { op: 'Abs', inputs: [x([200], [1], 'uint8')] }, ['uint8', [1], [200]]],
+  [
+    'Abs of floats',
+    { op: 'Abs', inputs: [x([-1.5, -0, -Infinity, NaN])] },
+    ['float32', [4], [1.5, 0, Infinity, NaN]],
+  ],
+  [
+    'Sign of 0 and NaN',
+    { op: 'Sign', inputs: [x([-0.25, 0, -0, 1e-40, -Infinity, NaN])] },
+    ['float32', [6], [-1, 0, 0, 1, -1, NaN]],
+  ],
+  [
+    'Sign of int64',
+    { op: 'Sign', inputs: [x([-5, 0, 7], [3], 'int64')] },
+    ['int64', [3], [-1n, 0n, 1n]],
+  ],
+  [
+    'Reciprocal at its ends',
+    { op: 'Reciprocal', inputs: [x([4, 0, -0, Infinity, NaN])] },
+    ['float32', [5], [0.25, Infinity, -Infinity, 0, NaN]],
+  ],
+  [
+    'PRelu with a slope per column',
+    { op: 'PRelu', opset: 16, inputs: [x([-1, -2, 3, NaN], [2, 2]), x([0.5, 2])] },
+    ['float32', [2, 2], [-0.5, -4, 3, NaN]],
+  ],
+  [
+    'PRelu of uint32',
+    { op: 'PRelu', opset: 16, inputs: [x([5, 7], [2], 'uint32'), x([2], [], 'uint32')] },
+    ['uint32', [2], [5, 7]],
+  ],
+  [
+    'Floor of negative numbers',
+    { op: 'Floor', inputs: [x([-1.5, 1.5, -0.5, Infinity])] },
+    ['float32', [4], [-2, 1, -1, Infinity]],
+  ],
+  [
+    'Ceil of negative numbers',
+    { op: 'Ceil', inputs: [x([-1.5, 1.5, 0.5, NaN])] },
+    ['float32', [4], [-1, 2, 1, NaN]],
+  ],
+  [
+    'Round to even',
+    { op: 'Round', inputs: [x([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999999701976776])] },
+    ['float32', [7], [0, 2, 2, 0, -2, -2, 0]],
+  ],
+  [
+    'Exp at its ends',
+    { op: 'Exp', inputs: [x([0, 100, -200, -Infinity, Infinity, NaN])] },
+    ['float32', [6], [1, Infinity, 0, 0, Infinity, NaN]],
+  ],
+  [
+    'Log at its ends',
+    { op: 'Log', inputs: [x([1, 0, -0, -1, Infinity, NaN])] },
+    ['float32', [6], [0, -Infinity, -Infinity, NaN, Infinity, NaN]],
+  ],
+  [
+    'Sin of 0 and infinity',
+    { op: 'Sin', inputs: [x([0, Infinity, -Infinity, NaN])] },
+    ['float32', [4], [0, NaN, NaN, NaN]],
+  ],
+  [
+    'Cos of 0 and infinity',
+    { op: 'Cos', inputs: [x([0, Infinity, -Infinity, NaN])] },
+    ['float32', [4], [1, NaN, NaN, NaN]],
+  ],
+  [
+    'Softplus at its ends',
+    { op: 'Softplus', inputs: [x([1000, -1000, 0, Infinity, -Infinity, NaN])] },
+    ['float32', [6], [1000, 0, f(Math.LN2), Infinity, 0, NaN]],
+  ],
+  [
+    'Softsign at its ends',
+    { op: 'Softsign', inputs: [x([1, -3, 0, Infinity])] },
+    ['float32', [4], [0.5, -0.75, 0, NaN]],
+  ],
+  [
+    'Mish at its ends',
+    { op: 'Mish', opset: 18, inputs: [x([0, 100, -200, Infinity, NaN])] },
+    ['float32', [5], [0, 100, 0, Infinity, NaN]],
+  ],
+  [
+    'Elu at its ends',
+    { op: 'Elu', inputs: [x([2, 0, -100, -Infinity, NaN])], attributes: { alpha: { float: 2 } } },
+    ['float32', [5], [2, 0, -2, -2, NaN]],
+  ],
+  [
+    'HardSigmoid at its ends',
+    {
+      op: 'HardSigmoid',
+      inputs: [x([0, 1, 9, -9, NaN])],
+      attributes: { alpha: { float: 0.25 } },
+    },
+    ['float32', [5], [0.5, 0.75, 1, 0, NaN]],
+  ],
+  [
+    'HardSwish at its ends',
+    { op: 'HardSwish', opset: 14, inputs: [x([0, 3, 9, -3, -9])] },
+    ['float32', [5], [0, 3, 9, 0, 0]],
+  ],
+  [
+    'ThresholdedRelu of its threshold',
+    { op: 'ThresholdedRelu', inputs: [x([1, 1.5, -2, NaN])] },
+    ['float32', [4], [0, 1.5, 0, 0]],
+  ],
+  [
+    'QuickGelu at its ends',
+    { op: 'QuickGelu', domain: 'com.microsoft', inputs: [x([0, 100, -200, Infinity, NaN])] },
+    ['float32', [5], [0, 100, 0, Infinity, NaN]],
+  ],
+  [
+    'Equal of NaN and of zeros',
+    { op: 'Equal', inputs: [x([NaN, 0, 1]), x([NaN, -0, 2])] },
+    ['bool', [3], [0, 1, 0]],
+  ],
+  [
+    'Equal of int64 beyond 2^53',
+    {
+      op: 'Equal',
+      inputs: [x([2n ** 53n, 5n], [2], 'int64'), x([2n ** 53n + 1n, 5n], [2], 'int64')],
+    },
+    ['bool', [2], [0, 1]],
+  ],
+  [
+    'Equal of bool broadcasts',
+    { op: 'Equal', inputs: [x([1, 0], [2, 1], 'bool'), x([0, 1], [1, 2], 'bool')] },
+    ['bool', [2, 2], [0, 1, 1, 0]],
+  ],
+  [
+    'Less of uint64',
+    { op: 'Less', inputs: [x([2n ** 63n, 1n], [2], 'uint64'), x([1n, 2n ** 63n], [2], 'uint64')] },
+    ['bool', [2], [0, 1]],
+  ],
+  [
+    'LessOrEqual of NaN',
+    { op: 'LessOrEqual', inputs: [x([NaN, 1, 2, 3]), x([1, 1, 3, 2])] },
+    ['bool', [4], [0, 1, 1, 0]],
+  ],
+  [
+    'Greater of uint32',
+    { op: 'Greater', inputs: [x([2 ** 31, 1], [2], 'uint32'), x([1], [], 'uint32')] },
+    ['bool', [2], [1, 0]],
+  ],
+  [
+    'GreaterOrEqual of NaN',
+    { op: 'GreaterOrEqual', inputs: [x([NaN, 1, 2, 3]), x([1, 1, 3, 2])] },
+    ['bool', [4], [0, 1, 0, 1]],
+  ],
+  ...(
+    [
+      ['And', [0, 0, 0, 1]],
+      ['Or', [0, 1, 1, 1]],
+      ['Xor', [0, 1, 1, 0]],
+    ] as const
+  ).map(
+    ([op, values]) =>
+      [
+        `${op} broadcasts`,
+        { op, inputs: [x([0, 1], [2, 1], 'bool'), x([0, 1], [2], 'bool')] },
+        ['bool', [2, 2], values],
+      ] as const,
+  ),
+  ['Not', { op: 'Not', inputs: [x([1, 0], [2], 'bool')] }, ['bool', [2], [0, 1]]],
+  ['IsNaN', { op: 'IsNaN', inputs: [x([NaN, 1, -Infinity])] }, ['bool', [3], [1, 0, 0]]],
+  [
+    'IsNaN of float16',
+    { op: 'IsNaN', opset: 20, inputs: [bits('float16', [NaN, 1])] },
+    ['bool', [2], [1, 0]],
+  ],
+  [
+    'IsInf of both signs',
+    { op: 'IsInf', inputs: [x([NaN, 1, -Infinity, Infinity])] },
+    ['bool', [4], [0, 0, 1, 1]],
+  ],
+  [
+    'IsInf of one sign',
+    {
+      op: 'IsInf',
+      inputs: [x([NaN, 1, -Infinity, Infinity], [4], 'float64')],
+      attributes: { detect_negative: 0 },
+    },
+    ['bool', [4], [0, 0, 0, 1]],
+  ],
+  [
+    'Min of NaN',
+    { op: 'Min', inputs: [x([NaN, 1, 0]), x([1, NaN, 2])] },
+    ['float32', [3], [NaN, NaN, 0]],
+  ],
+  [
+    'Min of three broadcasts, and takes an input twice',
+    {
+      op: 'Min',
+      inputs: [x([3, 1], [2, 1], 'int64'), x([2, 5], [2], 'int64'), x([3, 1], [2, 1], 'int64')],
+    },
+    ['int64', [2, 2], [2n, 3n, 1n, 1n]],
+  ],
+  [
+    'Max of uint8, and of one input',
+    { op: 'Max', inputs: [x([200, 7], [2], 'uint8')] },
+    ['uint8', [2], [200, 7]],
+  ],
+  [
+    'Max of uint32',
+    { op: 'Max', inputs: [x([2 ** 31, 7], [2], 'uint32'), x([8], [], 'uint32')] },
+    ['uint32', [2], [2 ** 31, 8]],
+  ],
+  [
+    'Sum of three',
+    { op: 'Sum', inputs: [x([1, 2]), x([10], []), x([100, 200])] },
+    ['float32', [2], [111, 212]],
+  ],
+  [
+    'Mean of three',
+    { op: 'Mean', inputs: [x([1, 2]), x([3], []), x([5, 7])] },
+    ['float32', [2], [3, 4]],
+  ],
+  [
+    'Mean of one float16',
+    { op: 'Mean', inputs: [bits('float16', [1.5, -3])] },
+    ['float16', [2], [1.5, -3]],
+  ],
+  [
+    'Mod has the sign of the divisor',
+    { op: 'Mod', inputs: [x([-7, 7, -7, 7], [4], 'int32'), x([3, -3, -3, 0], [4], 'int32')] },
+    ['int32', [4], [2, -2, -1, 0]],
+  ],
+  [
+    'Mod of int64 with the sign of the dividend',
+    {
+      op: 'Mod',
+      inputs: [x([-7, 7, -(2n ** 63n)], [3], 'int64'), x([3, -3, -1], [3], 'int64')],
+      attributes: { fmod: 1 },
+    },
+    ['int64', [3], [-1n, 1n, 0n]],
+  ],
+  [
+    'Mod of floats is exact',
+    {
+      op: 'Mod',
+      inputs: [x([-4.5, 5.5, 1, 3e38, 1]), x([2, -2, 0, f(1e-30), Infinity])],
+      attributes: { fmod: 1 },
+    },
+    ['float32', [5], [-0.5, 1.5, NaN, f(3e38) % f(1e-30), 1]],
+  ],
+  ['Size', { op: 'Size', inputs: [x([1, 2, 3, 4], [2, 2], 'int8')] }, ['int64', [], [4n]]],
+  [
+    'CastLike saturates',
+    { op: 'CastLike', opset: 15, inputs: [x([300, -1.5]), x([], [0], 'uint8')] },
+    ['uint8', [2], [255, 0]],
+  ],
+  [
+    'Range upward',
+    { op: 'Range', inputs: [x([1], []), x([5], []), x([1.5], [])] },
+    ['float32', [3], [1, 2.5, 4]],
+  ],
+  [
+    'Range downward',
+    { op: 'Range', inputs: [x([5], [], 'int64'), x([0], [], 'int64'), x([-2], [], 'int64')] },
+    ['int64', [3], [5n, 3n, 1n]],
+  ],
+  [
+    'Range of nothing',
+    { op: 'Range', inputs: [x([5], [], 'int32'), x([0], [], 'int32'), x([1], [], 'int32')] },
+    ['int32', [0], []],
+  ],
+  [
+    'ConstantOfShape without a value',
+    { op: 'ConstantOfShape', inputs: [ints([2, 1])] },
+    ['float32', [2, 1], [0, 0]],
+  ],
+  [
+    'ConstantOfShape of a scalar',
+    {
+      op: 'ConstantOfShape',
+      inputs: [ints([])],
+      attributes: { value: { tensor: x([7], [1], 'int64') } },
+    },
+    ['int64', [], [7n]],
+  ],
+  [
+    'BatchNormalization of channels',
+    {
+      op: 'BatchNormalization',
+      inputs: [x([1, 2, 3, 4], [1, 2, 2]), x([1, 2]), x([0, 1]), x([1, 3]), x([0.75, 3.75])],
+      attributes: { epsilon: { float: 0.25 } },
+    },
+    ['float32', [1, 2, 2], [0, 1, 1, 2]],
+  ],
+  [
+    'BatchNormalization of rows',
+    {
+      op: 'BatchNormalization',
+      opset: 15,
+      inputs: [x([1, 4], [1, 2]), x([1, 2]), x([0, 1]), x([1, 3]), x([0.75, 3.75])],
+      attributes: { epsilon: { float: 0.25 } },
+    },
+    ['float32', [1, 2], [0, 2]],
+  ],
+  [
+    'InstanceNormalization',
+    {
+      op: 'InstanceNormalization',
+      inputs: [x([1, 3, 5, 9], [1, 2, 2]), x([2, 1]), x([10, 20])],
+      attributes: { epsilon: { float: 0 } },
+    },
+    ['float32', [1, 2, 2], [8, 12, 19, 21]],
+  ],
+  [
+    'MeanVarianceNormalization of equal elements is 0',
+    { op: 'MeanVarianceNormalization', inputs: [x([1, 3, 5, 5], [1, 2, 2, 1])] },
+    ['float32', [1, 2, 2, 1], [-1, 1, 0, 0]],
+  ],
+  [
+    'MeanVarianceNormalization along its axes',
+    {
+      op: 'MeanVarianceNormalization',
+      inputs: [x([1, 5, 3, 7], [2, 2])],
+      attributes: { axes: [-2] },
+    },
+    ['float32', [2, 2], [-1, -1, 1, 1]],
+  ],
+  [
     'Constant of a whole number beyond 2^53',
     { op: 'Constant', inputs: [], attributes: { value_int: 2n ** 63n - 1n } },
     ['int64', [], [2n ** 63n - 1n]],

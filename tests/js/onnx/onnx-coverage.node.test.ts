@@ -7,7 +7,8 @@ import { products } from '../../../js/onnx/graph/products.js';
 import { allOperators, rows } from '../../../js/onnx/operators/all.js';
 import { kinds } from '../../../js/onnx/operators/define.js';
 import { graphOf } from '../../fuzz/onnx-graphs.mjs';
-import { cases } from './onnx-cases.js';
+import type { Float } from '../support/dtypes.js';
+import { bits, cases } from './onnx-cases.js';
 import { draws } from './onnx-draws.js';
 import { type Input, runNode, tensor, valuesOf } from './onnx-nodes.js';
 
@@ -66,11 +67,10 @@ describe('runs in each type that it allows', () => {
   /** The same elements in another type. */
   const cast = ({ shape, ...input }: Input, dtype: OnnxDType): Input => {
     const values = valuesOf({ shape, ...input }).map((value) => Math.trunc(Number(value)));
-    return tensor(
-      dtype,
-      shape,
-      values.map((value) => (Number.isFinite(value) ? value : 0)),
-    );
+    const finite = values.map((value) => (Number.isFinite(value) ? value : 0));
+    return dtype.endsWith('float16')
+      ? { ...bits(dtype as Float, finite), shape }
+      : tensor(dtype, shape, finite);
   };
 
   // The run fails if an operator of src/nn/ does not take the type.

@@ -103,6 +103,39 @@ const small = ({ data, dtype }: Input) => {
       ) as number;
 };
 
+/** Few different elements, so that two of them are often equal. */
+const coarse = (random: Random, dtype: OnnxDType, shape: readonly number[]) => {
+  const least = dtype.startsWith('u') || dtype === 'bool' ? 0 : -2;
+  const most = dtype === 'bool' ? 1 : 2;
+  const odd = dtype.includes('float') ? [NaN, Infinity, -Infinity, 0.5] : [1];
+  const values = Array.from({ length: count(shape) }, () =>
+    random.next() < 0.1 ? random.pick(odd) : random.between(least, most),
+  );
+  return tensor(dtype, shape, values);
+};
+/** Inputs of one type, which broadcast. */
+const several =
+  (versions: number[], types: readonly OnnxDType[], most: number): Draw =>
+  (random) => {
+    const version = opset(random, ...versions);
+    const dtype = version < 9 && types.length > 1 ? f32 : random.pick(types);
+    const shape = shapeOf(random);
+    const inputs = Array.from({ length: most === 2 ? 2 : random.between(1, most) }, () =>
+      coarse(random, dtype, partOf(random, shape)),
+    );
+    return { opset: version, inputs };
+  };
+const numbers = ['float32', 'float32', 'float64', 'int32', 'int64'] as const;
+const positive = ({ data }: Input) =>
+  (data as Float32Array).forEach((value, i) => ((data as Float32Array)[i] = Math.abs(value)));
+const positively =
+  (draw: Draw): Draw =>
+  (random) => {
+    const drawn = draw(random);
+    positive(drawn.inputs[0] as Input);
+    return drawn;
+  };
+
 /** By operator: how a problem is drawn, and its bounds: in units in the last place, and absolute. */
 export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: number]> = {
   Relu: [unary([14], undefined, ['float32', 'float64', 'int32'])],
@@ -112,15 +145,7 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
   Sigmoid: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 2e-7],
   Tanh: [unary([6, 7, 13], undefined, ['float32', 'float64']), 4, 3e-7],
   Neg: [unary([6, 13], undefined, ['float32', 'float64', 'int32', 'int64', 'int8'])],
-  Sqrt: [
-    (random) => {
-      const drawn = unary([6, 7, 13], undefined, ['float32', 'float64'])(random);
-      const [x] = drawn.inputs as [Input];
-      const data = x.data as Float32Array;
-      data.forEach((value, i) => (data[i] = Math.abs(value)));
-      return drawn;
-    },
-  ],
+  Sqrt: [positively(unary([6, 7, 13], undefined, ['float32', 'float64']))],
   Erf: [unary([9, 13], undefined, [f32], 4), 4, 2e-7],
   Gelu: [
     unary([20], (random) => random.pick([{}, { approximate: 'tanh' }, { approximate: 'none' }]), [
@@ -511,6 +536,178 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
     }),
   ],
   QLinearMatMul: [linearProduct],
+  Abs: [unary([6, 7, 13], undefined, ['float32', 'float64', 'int32', 'int64', 'int8', 'uint8'])],
+  Sign: [unary([9, 13], undefined, ['float32', 'float64', 'int32', 'int64', 'uint8'])],
+  Floor: [unary([6, 7, 13], undefined, floatsOf)],
+  Ceil: [unary([6, 7, 13], undefined, floatsOf)],
+  Round: [
+    (random) => {
+      const drawn = unary([11, 22], undefined, floatsOf)(random);
+      const data = (drawn.inputs[0] as Input).data as Float32Array;
+      data.forEach((value, i) => (data[i] = Math.round(value) / 2));
+      return drawn;
+    },
+  ],
+  Reciprocal: [unary([6, 7, 13], undefined, floatsOf)],
+  Exp: [unary([6, 7, 13], undefined, floatsOf, 30), 3],
+  Log: [positively(unary([6, 7, 13], undefined, floatsOf, 100)), 4, 2e-7],
+  Sin: [unary([7, 22], undefined, floatsOf, 1000), 2, 2e-7],
+  Cos: [unary([7, 22], undefined, [f32], 1000), 2, 2e-7],
+  Softplus: [unary([6, 7, 22], undefined, floatsOf), 4, 1e-6],
+  Softsign: [unary([6, 7, 22], undefined, [f32]), 2],
+  Mish: [unary([18, 22], undefined, [f32]), 4, 2e-6],
+  Elu: [unary([6, 22], (random) => random.pick([{}, { alpha: { float: 0.3 } }])), 4, 1e-6],
+  HardSigmoid: [
+    unary([6, 22], (random) =>
+      random.pick([{}, { alpha: { float: 0.3 } }, { beta: { float: 0.1 } }]),
+    ),
+    2,
+    2e-7,
+  ],
+  HardSwish: [unary([14, 22]), 4, 1e-6],
+  ThresholdedRelu: [unary([10, 22], (random) => random.pick([{}, { alpha: { float: -0.5 } }]))],
+  'com.microsoft.QuickGelu': [
+    unary([17], (random) => random.pick([{}, { alpha: { float: 1 } }])),
+    6,
+    2e-6,
+  ],
+  PRelu: [
+    (random) => {
+      const version = opset(random, 7, 9, 16);
+      const shape = shapeOf(random);
+      const dtype = version < 9 ? f32 : random.pick(arithmetic);
+      const slope = randomTensor(random, dtype, partOf(random, shape));
+      return {
+        opset: version,
+        inputs: [randomTensor(random, dtype, shape), slope],
+      };
+    },
+  ],
+  Equal: [several([11, 13, 19], [...numbers, 'bool'], 2)],
+  Less: [several([9, 13], numbers, 2)],
+  LessOrEqual: [several([12, 16], numbers, 2)],
+  Greater: [several([9, 13], numbers, 2)],
+  GreaterOrEqual: [several([12, 16], numbers, 2)],
+  And: [several([7], ['bool'], 2)],
+  Or: [several([7], ['bool'], 2)],
+  Xor: [several([7], ['bool'], 2)],
+  Not: [unary([6, 7], undefined, ['bool'])],
+  IsNaN: [
+    (random) => ({
+      opset: opset(random, 9, 13, 20),
+      inputs: [coarse(random, random.pick(floatsOf), shapeOf(random))],
+    }),
+  ],
+  IsInf: [
+    (random) => ({
+      opset: opset(random, 10, 20),
+      inputs: [coarse(random, random.pick(floatsOf), shapeOf(random))],
+      attributes: random.pick([
+        {},
+        { detect_negative: 0 },
+        { detect_positive: 0 },
+        { detect_negative: 0, detect_positive: 0 },
+      ]),
+    }),
+  ],
+  Min: [several([8, 12, 13], numbers, 4)],
+  Max: [several([8, 12, 13], numbers, 4)],
+  Sum: [several([8, 13], floatsOf, 4)],
+  Mean: [several([8, 13], [f32], 4), 1],
+  Mod: [
+    (random) => {
+      const dtype = random.pick(['float32', 'float64', 'int32', 'int64', 'int8', 'uint8'] as const);
+      const shape = shapeOf(random);
+      const [a, b] = [partOf(random, shape), partOf(random, shape)].map((shape) =>
+        randomTensor(random, dtype, shape),
+      ) as [Input, Input];
+      for (const each of [a, b]) small(each); // the runtime computes int64 by float64
+      nonZero(b);
+      const fmod = dtype.includes('float') ? 1 : random.between(0, 1);
+      return { opset: opset(random, 10, 13), inputs: [a, b], attributes: { fmod } };
+    },
+  ],
+  Size: [unary([6, 13], undefined, anyShape)],
+  CastLike: [
+    (random) => {
+      const dtype = random.pick(['float32', 'float64', 'int32', 'int64', 'bool'] as const);
+      const x = randomTensor(
+        random,
+        random.pick(['float32', 'int32', 'int64'] as const),
+        shapeOf(random),
+        100,
+      );
+      if (dtype.includes('float')) small(x);
+      return { opset: opset(random, 15, 19), inputs: [x, tensor(dtype, [1], [0])] };
+    },
+  ],
+  Range: [
+    (random) => {
+      const dtype = random.pick(numbers);
+      const scale = dtype.includes('float') ? 0.25 : 1;
+      const values = [
+        random.between(-9, 9),
+        random.between(-20, 20),
+        random.pick([1, 2, 3, -1, -4]),
+      ];
+      return {
+        opset: 11,
+        inputs: values.map((value) => tensor(dtype, [], [value * scale])),
+      };
+    },
+  ],
+  ConstantOfShape: [
+    (random) => {
+      const dtype = random.pick(all);
+      return {
+        opset: opset(random, 9, 20),
+        inputs: [ints(shapeOf(random))],
+        attributes: random.pick([{}, { value: { tensor: randomTensor(random, dtype, [1]) } }]),
+      };
+    },
+  ],
+  BatchNormalization: [
+    (random) => {
+      const version = opset(random, 7, 9, 14, 15);
+      const shape = fullShapeOf(random, 2);
+      const dtype = version > 13 ? f32 : random.pick(floatsOf);
+      const parts = [0, 1, 2, 3].map(() => randomTensor(random, dtype, [shape[1] as number]));
+      positive(parts[3] as Input);
+      return {
+        opset: version,
+        inputs: [randomTensor(random, dtype, shape), ...parts],
+        attributes: random.pick([{}, { epsilon: { float: 0.25 } }]),
+      };
+    },
+    8,
+    1e-4,
+  ],
+  InstanceNormalization: [
+    (random) => {
+      const shape = fullShapeOf(random, 3);
+      const [scale, bias] = [0, 1].map(() => randomTensor(random, f32, [shape[1] as number]));
+      return {
+        opset: opset(random, 6, 22),
+        inputs: [randomTensor(random, f32, shape), scale as Input, bias as Input],
+        attributes: random.pick([{}, { epsilon: { float: 0.25 } }]),
+      };
+    },
+    16,
+    1e-4,
+  ],
+  MeanVarianceNormalization: [
+    (random) => {
+      const axes = random.pick([undefined, [0, 2, 3]]);
+      const shape = [2, random.between(1, 4), random.pick([2, 3, 5]), 7];
+      return {
+        opset: opset(random, 9, 13),
+        inputs: [randomTensor(random, f32, shape)],
+        attributes: axes ? { axes } : {},
+      };
+    },
+    16,
+    1e-5,
+  ],
   Constant: [constant],
 };
 

@@ -354,6 +354,14 @@ describe('refuses', () => {
         ['Erf', 9],
         ['Where', 9],
         ['Expand', 8],
+        ['Equal', 7],
+        ['Sin', 7],
+        ['Round', 11],
+        ['LessOrEqual', 12],
+        ['HardSwish', 14],
+        ['CastLike', 15],
+        ['Mish', 18],
+        ['BatchNormalization', 7],
       ] as const
     ).map(
       ([op, first]) =>
@@ -382,6 +390,8 @@ describe('refuses', () => {
         ['ReduceMean', { noop_with_empty_axes: 1 }, 18],
         ['Constant', { value_int: 1 }, 12],
         ['Dropout', { seed: 1 }, 12],
+        ['CastLike', { saturate: 1 }, 19],
+        ['BatchNormalization', { training_mode: 0 }, 14],
       ] as const
     ).map(([op, attributes, first]) => {
       const name = Object.keys(attributes).at(-1) as string;
@@ -452,6 +462,50 @@ describe('refuses', () => {
         [{ op: 'Dropout', inputs: [x([1])], attributes: { ratio: 1 } }, '"ratio"'],
       ] as const
     ).map(([node, says]) => [`what another opset has: ${node.op}`, node, GemmError, says] as const),
+    [
+      'spatial after opset 8',
+      { op: 'BatchNormalization', opset: 9, inputs: [], attributes: { spatial: 1 } },
+      UnsupportedError,
+      'has the attribute "spatial", which is not supported in opset 9',
+    ],
+    ...(
+      [
+        [14, { training_mode: 1 }],
+        [7, { spatial: 0 }],
+      ] as const
+    ).map(
+      ([opset, attributes]) =>
+        [
+          `BatchNormalization with ${Object.keys(attributes).join()}`,
+          { op: 'BatchNormalization', opset, inputs: [], attributes },
+          UnsupportedError,
+          'has training_mode 1 or spatial 0',
+        ] as const,
+    ),
+    [
+      'channels of another number',
+      { op: 'BatchNormalization', inputs: [x([1, 2], [1, 2]), ...[1, 2, 3, 4].map(() => x([1]))] },
+      ShapeError,
+      'scale or another input has shape [1]; it must be [2]',
+    ],
+    [
+      'a Range of a list',
+      { op: 'Range', inputs: [x([1, 2]), x([3], []), x([1], [])] },
+      ShapeError,
+      'start, limit or delta has 2 elements; it must be a scalar',
+    ],
+    [
+      'a Range without end',
+      { op: 'Range', inputs: [x([1], []), x([3], []), x([0], [])] },
+      OutOfMemoryError,
+      'the result has shape [Infinity]',
+    ],
+    [
+      'a ConstantOfShape of two values',
+      { op: 'ConstantOfShape', inputs: [], attributes: { value: { tensor: x([1, 2]) } } },
+      GemmError,
+      'has a value of 2 elements; it must have 1',
+    ],
     [
       'a type that wgemm lacks',
       { op: 'Cast', inputs: [x([1])], attributes: { to: 8 } },
