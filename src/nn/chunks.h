@@ -43,6 +43,12 @@ bool is_direct(const Step& step, const Row& row, size_t tensor) {
   return row.steps[tensor] == 1 && is_stored_as<T>(step.tensors[tensor].type);
 }
 
+// An index of int64 or int32.
+inline int64_t index_at(const Tensor& indices, const std::byte* at) {
+  return indices.type == DType::kInt64 ? *reinterpret_cast<const int64_t*>(at)
+                                       : *reinterpret_cast<const int32_t*>(at);
+}
+
 // Calls back for each chunk of the first tensor: with a pointer to its elements as contiguous T,
 // their number, and the place of the first one in the row.
 template <typename T, typename F>

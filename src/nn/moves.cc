@@ -299,11 +299,6 @@ bool choose_where(Step* step) {
 // Attributes of Gather.
 constexpr size_t kSize = 0, kStride = 1;
 
-int64_t index_at(const Tensor& indices, const std::byte* at) {
-  return indices.type == DType::kInt64 ? *reinterpret_cast<const int64_t*>(at)
-                                       : *reinterpret_cast<const int32_t*>(at);
-}
-
 void gather_row(const Step& step, const Row& row) {
   const Tensor &data = step.tensors[0], &indices = step.tensors[1];
   const auto size = static_cast<int64_t>(step.attributes[kSize]),

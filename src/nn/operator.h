@@ -69,6 +69,8 @@ std::span<const Operator> comparison_operators();
 std::span<const Operator> row_operators();
 std::span<const Operator> move_operators();
 std::span<const Operator> quantize_operators();
+std::span<const Operator> reduce_operators();
+std::span<const Operator> index_operators();
 
 // By number, in the order of the families; null if there are fewer.
 const Operator* operator_at(size_t number);

@@ -5,7 +5,7 @@
 //   name [sizes] and per tensor type:count:fill[strides], then attributes and the hash
 //
 // Fills: `s` and `r` are random elements with and without infinities. `p` is random positive
-// elements, `b` is 0 and 1, and a number n stands for indices from -n to n - 1.
+// elements, `b` is 0 and 1, `c9` is 9, and a number n stands for indices from -n to n - 1.
 //
 // WGEMM_WRITE_HASHES=1 writes the table.
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -95,6 +96,8 @@ uint64_t element(const Operand& operand, size_t tensor, size_t i, uint32_t rando
         return 122U << 7 | part;
     }
   }
+  if (operand.fill.starts_with("c"))
+    return static_cast<uint64_t>(std::stoi(operand.fill.substr(1)));
   if (operand.fill != "s" && operand.fill != "r") {
     const int size = std::stoi(operand.fill);
     return static_cast<uint64_t>(static_cast<int64_t>(random >> 8) % (2 * size) - size);
@@ -173,7 +176,7 @@ constexpr std::array kLayouts = {Layout::kContiguous, Layout::kTransposed, Layou
 
 Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layout) {
   const std::string name = op.name;
-  constexpr int64_t kIndices = 9;
+  constexpr int64_t kIndices = 9, kBest = 5;
   constexpr std::array<std::array<int64_t, 2>, kLayouts.size()> kDims = {
       {{3, 83}, {19, 37}, {5, 67}, {4, 300}, {2, 1100}}};
   const auto [rows, cols] = kDims[static_cast<size_t>(layout)];
@@ -189,6 +192,13 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
   const bool normalizes = name.starts_with("LayerNormalization");
   if (normalizes) one.attributes = {1e-5};
   if (name == "Gather") one.attributes = {kIndices, static_cast<double>(along_rows ? rows : cols)};
+  const bool reduces = name.starts_with("Reduce") || name.starts_with("Arg");
+  const auto turn = static_cast<double>(layout);
+  if (name.starts_with("Arg")) one.attributes = {std::fmod(turn, 2)};
+  if (name == "CumSum") one.attributes = {std::fmod(turn, 2), std::floor(turn / 2)};
+  if (name == "TopK") one.attributes = {kBest, 1, std::fmod(turn, 2)};
+  if (name == "Scatter")
+    one.attributes = {kIndices, static_cast<double>(along_rows ? rows : cols), turn, 0};
   for (size_t i = 0; i < tensors.size(); ++i) {
     Operand operand{tensors[i].type, 0, "s", {cols, 1}};
     std::vector<int64_t>& strides = operand.strides;
@@ -201,9 +211,13 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
     if (i >= op.inputs) {
       operand.fill = "r";
       if (layout == Layout::kColumn) strides = {2 * cols, 2};
-      if (name == "ReduceMean") strides = {1, 0};
+      if (reduces || name == "FlatIndices") strides = {1, 0};
+      if (name == "TopK") {
+        strides = {kBest, 0};
+        operand.count = kBest - 1;
+      }
       // The statistics of a row, or the scale and the zero point.
-      if (i > op.inputs) strides = {normalizes ? 1 : 0, 0};
+      if (i > op.inputs && name != "TopK") strides = {normalizes ? 1 : 0, 0};
     }
     if (op.whole_rows || name == "DynamicQuantizeLinear") operand.fill = "r";
     if (i == 1 && (name == "QuantizeLinear" || name == "DequantizeLinear")) operand.fill = "p";
@@ -215,6 +229,18 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
         operand.fill = std::to_string(kIndices);
       else
         operand.count = (kIndices - 1) * static_cast<int64_t>(one.attributes[1]);
+    }
+    if (name == "Scatter" && i != 1) {
+      strides = i == 2 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+      if (along_rows) std::swap(strides[0], strides[1]);
+      if (i == 0)
+        operand.fill = std::to_string(kIndices);
+      else
+        operand.count = (kIndices - 1) * static_cast<int64_t>(one.attributes[1]);
+    }
+    if (name == "FlatIndices") {
+      if (i == 1) strides = {0, 1};
+      operand.fill = i == 0 ? std::to_string(kIndices) : i == 1 ? "c9" : "r";
     }
     operand.count += 1 + (rows - 1) * strides[0] + (cols - 1) * strides[1];
     one.operands.push_back(operand);

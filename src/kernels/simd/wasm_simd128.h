@@ -28,6 +28,23 @@ static inline v128_t wgemm_i64x2_mul(v128_t a, v128_t b) {
 #undef wasm_i64x2_mul
 #define wasm_i64x2_mul(a, b) wgemm_i64x2_mul((a), (b))
 
+// SIMDe may return either of 0 and -0. WebAssembly orders them.
+static inline v128_t wgemm_f64x2_select(v128_t a, v128_t b, int is_max) {
+  double x[2], y[2];
+  wasm_v128_store(x, a);
+  wasm_v128_store(y, b);
+  for (int i = 0; i < 2; ++i) {
+    const int is_zero = x[i] == y[i] && (__builtin_signbit(x[i]) != 0) == is_max;
+    const int is_better = is_max ? y[i] > x[i] : y[i] < x[i];
+    if (y[i] != y[i] || (x[i] == x[i] && (is_better || is_zero))) x[i] = y[i];
+  }
+  return wasm_v128_load(x);
+}
+#undef wasm_f64x2_max
+#undef wasm_f64x2_min
+#define wasm_f64x2_max(a, b) wgemm_f64x2_select((a), (b), 1)
+#define wasm_f64x2_min(a, b) wgemm_f64x2_select((a), (b), 0)
+
 // Relaxed multiply-adds may be fused or not. Here they are unfused, except with WGEMM_AVX2.
 #if WGEMM_AVX2
 #include <immintrin.h>

@@ -70,6 +70,7 @@ function element(
     if (type === 'float64') return double((part + 128) / 4096);
     return type === 'float16' ? (10 << 10) | (part << 3) : (122 << 7) | part;
   }
+  if (fill.startsWith('c')) return Number(fill.slice(1));
   if (fill !== 's' && fill !== 'r') return ((random >>> 8) % (2 * Number(fill))) - Number(fill);
   if (fill === 's' && infinity !== undefined) {
     const special = [sign, infinity, sign | infinity, 1n, infinity - 1n][i % (29 + 2 * tensor)];
