@@ -8,6 +8,7 @@ const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
 const isFloat = ({ dtype }) => dtype.includes('float');
 /** Products of the small ones are -0. */
 const reals = [0, -0, 1, -1, 0.5, -2, 1e-30, -1e-30];
+const oneOf = (dtype) => (halves[dtype] ? halves[dtype][2] : dtype === 'int64' ? 1n : 1);
 const halves = {
   float16: [0, 0x8000, 0x3c00, 0xbc00, 0x3800, 0xc000, 1, 0x8001],
   bfloat16: [0, 0x8000, 0x3f80, 0xbf80, 0x3f00, 0xc000, 1, 0x8001],
@@ -270,12 +271,136 @@ function normalize(graph) {
   graph.add(op, inputs, [[dtype, shape], ...statistics], { axis });
 }
 
+const reductions = 'Sum Max Min Prod L1 L2 SumSquare LogSum LogSumExp Mean'.split(' ');
+
+/** Numbers that a model always knows. */
+function known(graph, ...values) {
+  const tensor = {
+    dtype: 'int64',
+    shape: [values.length],
+    data: BigInt64Array.from(values, BigInt),
+  };
+  return graph.add('Constant', [], [['int64', tensor.shape]], { value: { tensor } })[0];
+}
+
 function reduce(graph) {
+  const { random } = graph;
   const x = graph.take(({ dtype, shape }) => dtype.includes('float') && shape.length > 0);
-  const axis = graph.axis(x.shape);
-  const keepdims = graph.random.upTo(1);
-  const shape = x.shape.flatMap((size, i) => (i !== axis ? size : keepdims ? 1 : []));
-  graph.add('ReduceMean', [x, graph.numbers(axis)], [[x.dtype, shape]], { keepdims });
+  const { dtype, shape } = x;
+  const axis = graph.axis(shape);
+  if (graph.chance(0.3)) return along(graph, x, axis);
+  const keepdims = random.upTo(1);
+  const result = shape.flatMap((size, i) => (i !== axis ? size : keepdims ? 1 : []));
+  const kind = random.pick(reductions);
+  // If the axes are not known, JavaScript computes. These would have other bits then.
+  const axes = /Log|Mean/.test(kind) ? known(graph, axis) : graph.numbers(axis);
+  return graph.add(`Reduce${kind}`, [x, axes], [[dtype, result]], { keepdims })[0];
+}
+
+/** Operators along one axis. */
+function along(graph, x, axis) {
+  const { random } = graph;
+  const { dtype, shape } = x;
+  const size = shape[axis];
+  const withSize = (count) => shape.map((each, i) => (i === axis ? count : each));
+  const op = random.pick(['ArgMax', 'ArgMin', 'TopK', 'CumSum']);
+  if (op === 'CumSum') {
+    const attributes = { exclusive: random.upTo(1), reverse: random.upTo(1) };
+    return graph.like(op, x, [x, graph.numbers(axis)], attributes);
+  }
+  if (op !== 'TopK') {
+    const attributes = { axis, select_last_index: random.upTo(1) };
+    return graph.add(op, [x], [['int64', withSize(1)]], attributes)[0];
+  }
+  const k = 1 + random.upTo(size - 1);
+  const results = [dtype, 'int64'].map((type) => [type, withSize(k)]);
+  const attributes = { axis, largest: random.upTo(1) };
+  return graph.add(op, [x, graph.numbers(k)], results, attributes)[0];
+}
+
+/** Indices along an axis of a size, from either end. */
+function indicesOf(graph, shape, size) {
+  const data = BigInt64Array.from({ length: sizeOf(shape) }, () =>
+    BigInt(graph.random.upTo(2 * size - 1) - size),
+  );
+  return graph.constant('int64', shape, data);
+}
+
+/** Operators that choose or write elements by indices. */
+function index(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype, shape }) => dtype !== 'bool' && shape.length > 0);
+  const { dtype, shape } = x;
+  const axis = graph.axis(shape);
+  const size = shape[axis];
+  const op = random.pick(
+    'GatherElements GatherND ScatterElements ScatterND OneHot NonZero Pad Tile Trilu'.split(' '),
+  );
+  const rest = shape.slice(1);
+  const rows = indicesOf(graph, [2, 1], shape[0]);
+  const reduction = random.pick([{}, { reduction: 'add' }, { reduction: 'max' }]);
+  switch (op) {
+    case 'GatherElements': {
+      const along = shape.map((each, i) => (i === axis ? 1 + random.upTo(size - 1) : each));
+      return graph.add(op, [x, indicesOf(graph, along, size)], [[dtype, along]], { axis });
+    }
+    case 'ScatterElements':
+      return graph.like(op, x, [x, indicesOf(graph, shape, size), graph.like('Identity', x)], {
+        axis,
+        ...reduction,
+      });
+    case 'GatherND':
+      if (2 * sizeOf(rest) > mostElements) return undefined;
+      return graph.add(op, [x, rows], [[dtype, [2, ...rest]]]);
+    case 'ScatterND': {
+      const part = [2, ...rest];
+      if (sizeOf(part) > mostElements) return undefined;
+      const isPart = (value) => value.dtype === dtype && String(value.shape) === String(part);
+      const updates = graph.take(isPart) ?? graph.constant(dtype, part);
+      return graph.like(op, x, [x, rows, updates], reduction);
+    }
+    case 'OneHot': {
+      if (3 * sizeOf(shape) > mostElements || shape.length === mostAxes) return undefined;
+      const [places] = graph.add('Cast', [x], [['int64', shape]], { to: dataTypes.int64 });
+      const values = graph.constant(dtype, [2]);
+      return graph.add(op, [places, graph.numbers(3), values], [[dtype, [...shape, 3]]]);
+    }
+    case 'NonZero': {
+      // The result has a shape of its own: take its first element, after one that is there.
+      const [flat] = graph.add('Reshape', [x, graph.numbers(-1)], [[dtype, [sizeOf(shape)]]]);
+      const one = graph.constant(dtype, [1], arrayOf(dtype).of(oneOf(dtype)));
+      const more = graph.add('Concat', [one, flat], [[dtype, [sizeOf(shape) + 1]]], { axis: 0 });
+      const places = graph.add(op, more, [['int64', [1, NaN]]], {})[0];
+      graph.values.pop();
+      const ends = [0, 1, 1].map((value) => graph.numbers(value));
+      return graph.add('Slice', [places, ...ends], [['int64', [1, 1]]]);
+    }
+    case 'Pad': {
+      const mode = random.pick(['constant', 'edge', 'reflect', 'wrap']);
+      const pads = shape.flatMap((each) =>
+        random.upTo(mode === 'constant' ? 2 : Math.min(each - 1, 2)),
+      );
+      const ends = shape.map((each) =>
+        random.upTo(mode === 'constant' ? 2 : Math.min(each - 1, 2)),
+      );
+      const along = shape.map((each, i) => each + pads[i] + ends[i]);
+      if (sizeOf(along) > mostElements) return undefined;
+      const inputs = [x, graph.numbers(...pads, ...ends)];
+      if (mode === 'constant' && graph.chance(0.5)) inputs.push(graph.constant(dtype, []));
+      return graph.add(op, inputs, [[dtype, along]], { mode });
+    }
+    case 'Tile': {
+      const times = shape.map(() => random.pick([1, 1, 2]));
+      const along = shape.map((each, i) => each * times[i]);
+      if (sizeOf(along) > mostElements) return undefined;
+      return graph.add(op, [x, graph.numbers(...times)], [[dtype, along]]);
+    }
+    default:
+      if (shape.length < 2) return undefined;
+      return graph.like(op, x, [x, graph.scalar(BigInt(random.upTo(4) - 2), 'int64')], {
+        upper: random.upTo(1),
+      });
+  }
 }
 
 function convert(graph) {
@@ -641,6 +766,9 @@ const steps = [unary, unary, binary, binary, widening, normalize, normalize, red
 steps.push(
   reshape,
   reshape,
+  reduce,
+  index,
+  index,
   quantize,
   constant,
   compare,

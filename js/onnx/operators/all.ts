@@ -4,9 +4,11 @@ import { activations } from './activations.js';
 import { comparisons } from './comparisons.js';
 import { define, type Row } from './define.js';
 import { elementwise } from './elementwise.js';
+import { indices } from './indices.js';
 import { normalization } from './normalize.js';
 import { keyOf, type Operator } from './operator.js';
 import { quantization } from './quantize.js';
+import { reductions } from './reduce.js';
 import { shapes } from './shapes.js';
 import { statistics } from './statistics.js';
 
@@ -18,7 +20,9 @@ export const rows: readonly Row[] = [
   normalization,
   statistics,
   quantization,
+  reductions,
   shapes,
+  indices,
 ].flat();
 
 /** @internal By `keyOf`. */

@@ -147,6 +147,16 @@ export function refuse(
 export const shown = (list: readonly unknown[]): string =>
   `[${list.slice(0, 64).join(', ')}${list.length > 64 ? ', ...' : ''}]`;
 
+/** @internal Throws an error about the shape of an input, unless it is right. */
+export function expectShape(
+  isRight: boolean,
+  name: string,
+  shape: readonly number[],
+  wanted: string,
+): void {
+  if (!isRight) refuse(ShapeError, name, `has shape ${shown(shape)}`, wanted);
+}
+
 /** Throws if a result is too large, before there is memory for it. */
 function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
   const bytes = sizeOf(shape) * elementBytes(dtype);

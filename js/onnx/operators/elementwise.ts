@@ -239,7 +239,8 @@ export function cast(x: Value, make: Make, to: OnnxDType): Value {
   return computed(make, to, shape, [x], form, (y, x) => convert(y, x, dtype, to));
 }
 
-function convert(y: Numbers, x: Numbers, from: OnnxDType, to: OnnxDType): void {
+/** @internal Writes elements in another type. */
+export function convert(y: Numbers, x: Numbers, from: OnnxDType, to: OnnxDType): void {
   const toBig = isBig(to);
   if (to === 'bool') return map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
   if (toBig === isBig(from) && (isFloat(to) || !isFloat(from))) return y.set(x);

@@ -7,14 +7,12 @@ import {
   axisOf,
   type Compute,
   computed,
-  numbersIn,
   picked,
   recordForm,
   refuse,
   type Row,
   shown,
   stridesIn,
-  transposed,
 } from './define.js';
 import { type Attributes, unsupported } from './operator.js';
 import { sizeOf } from './storage.js';
@@ -87,47 +85,7 @@ function layerNormalization(attributes: Attributes, _: number, node: OnnxNode): 
   };
 }
 
-/** The mean of no elements is NaN, as in NumPy. ONNX does not define it. ONNX Runtime has 0. */
-function reduceMean(attributes: Attributes, opset: number): Compute {
-  const fixed = opset < 18 ? attributes.ints('axes', undefined) : undefined;
-  const keeps = attributes.flag('keepdims', true);
-  const isNoop = attributes.flag('noop_with_empty_axes@18', false);
-  return ([data, given], make) => {
-    const { dtype, shape } = data as Value;
-    const axes = (fixed ?? numbersIn(given) ?? []).map((axis) => axisOf(axis, shape.length));
-    if (axes.length === 0 && isNoop) return data as Value;
-    const isReduced = (axis: number) => axes.length === 0 || axes.includes(axis);
-    const all = [...shape.keys()];
-    const [kept, reduced] = [all.filter((axis) => !isReduced(axis)), all.filter(isReduced)];
-    const sizes = (list: readonly number[]) => list.map((axis) => shape[axis] as number);
-    const count = sizeOf(sizes(reduced));
-    const result = keeps ? shape.map((size, axis) => (isReduced(axis) ? 1 : size)) : sizes(kept);
-    const first = reduced[0] ?? 0;
-    const isRun = reduced.every((axis, i) => axis === first + i);
-    const outer = sizeOf(isRun ? shape.slice(0, first) : sizes(kept));
-    const inner = isRun ? sizeOf(shape.slice(first + reduced.length)) : 1;
-    // Axes that are not adjacent become the last ones.
-    const x = isRun ? (data as Value) : transposed(make, data as Value, [...kept, ...reduced]);
-    const form = {
-      name: 'ReduceMean',
-      dims: [outer, inner, count],
-      strides: [
-        [count * inner, 1, inner],
-        [inner, 1, 0],
-      ],
-    };
-    return computed(make, dtype, result, [x], form, (y, x) => {
-      for (let i = 0; i < y.length; ++i) {
-        const at = i % inner;
-        let sum = 0;
-        for (let j = 0; j < count; ++j) sum += x[(i - at) * count + at + j * inner] as number;
-        y[i] = sum / count;
-      }
-    });
-  };
-}
-
-/** @internal The operators of this file. Only `ReduceMean` may need elements to know a shape. */
+/** @internal The operators of this file. None needs elements to know a shape. */
 export const normalization: readonly Row[] = [
   softmax('Softmax'),
   softmax('LogSoftmax'),
@@ -138,5 +96,4 @@ export const normalization: readonly Row[] = [
     folds: false,
     compile: layerNormalization,
   },
-  { name: 'ReduceMean', inputs: 'data:ranged axes:int64?@18', folds: false, compile: reduceMean },
 ];

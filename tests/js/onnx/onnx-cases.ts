@@ -837,4 +837,396 @@ export const cases: readonly Case[] = [
     { op: 'Constant', inputs: [], attributes: { value: { tensor: x([1, 2], [2, 1], 'int32') } } },
     ['int32', [2, 1], [1, 2]],
   ],
+  [
+    'ReduceSum of axes that are not adjacent',
+    {
+      op: 'ReduceSum',
+      inputs: [x([1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 2]), ints([-1, 0])],
+      attributes: { keepdims: 0 },
+    },
+    ['float32', [2], [14, 22]],
+  ],
+  [
+    'ReduceSum before opset 13 has an attribute',
+    {
+      op: 'ReduceSum',
+      opset: 11,
+      inputs: [x([1, 2, 3, 4], [2, 2], 'int64')],
+      attributes: { axes: [-2] },
+    },
+    ['int64', [1, 2], [4n, 6n]],
+  ],
+  [
+    'ReduceSum without axes may do nothing',
+    {
+      op: 'ReduceSum',
+      inputs: [x([1, 2])],
+      attributes: { noop_with_empty_axes: 1 },
+    },
+    ['float32', [2], [1, 2]],
+  ],
+  [
+    'ReduceSum of a scalar, and of no elements',
+    { op: 'ReduceSum', inputs: [x([5], [])] },
+    ['float32', [], [5]],
+  ],
+  [
+    'ReduceSum of no elements',
+    { op: 'ReduceSum', inputs: [x([], [2, 0], 'int64'), ints([1])] },
+    ['int64', [2, 1], [0n, 0n]],
+  ],
+  [
+    'ReduceSum of int32 wraps',
+    { op: 'ReduceSum', inputs: [x([2 ** 31 - 1, 1], [2], 'int32')] },
+    ['int32', [1], [-(2 ** 31)]],
+  ],
+  [
+    'ReduceMax of no elements',
+    { op: 'ReduceMax', inputs: [x([], [1, 0])], attributes: { axes: [1] } },
+    ['float32', [1, 1], [-Infinity]],
+  ],
+  [
+    'ReduceMax of no elements of int64',
+    { op: 'ReduceMax', inputs: [x([], [1, 0], 'int64')], attributes: { axes: [1] } },
+    ['int64', [1, 1], [-(2n ** 63n)]],
+  ],
+  ['ReduceMax of NaN', { op: 'ReduceMax', inputs: [x([1, NaN, 2])] }, ['float32', [1], [NaN]]],
+  [
+    'ReduceMax of uint64',
+    { op: 'ReduceMax', inputs: [x([5, 2n ** 64n - 1n], [2], 'uint64')] },
+    ['uint64', [1], [2n ** 64n - 1n]],
+  ],
+  [
+    'ReduceMax of bool',
+    { op: 'ReduceMax', opset: 20, inputs: [x([0, 1, 0, 0], [2, 2], 'bool'), ints([1])] },
+    ['bool', [2, 1], [1, 0]],
+  ],
+  [
+    'ReduceMin of no elements of bool',
+    { op: 'ReduceMin', opset: 20, inputs: [x([], [0], 'bool')] },
+    ['bool', [1], [1]],
+  ],
+  [
+    'ReduceMin of no elements of uint8',
+    { op: 'ReduceMin', inputs: [x([], [0], 'uint8')] },
+    ['uint8', [1], [255]],
+  ],
+  [
+    'ReduceMin of int8',
+    { op: 'ReduceMin', inputs: [x([5, -128, 7], [3], 'int8')] },
+    ['int8', [1], [-128]],
+  ],
+  ['ReduceProd', { op: 'ReduceProd', inputs: [x([2, -3, 4])] }, ['float32', [1], [-24]]],
+  [
+    'ReduceProd of no elements',
+    { op: 'ReduceProd', inputs: [x([], [0, 3])], attributes: { axes: [0], keepdims: 0 } },
+    ['float32', [3], [1, 1, 1]],
+  ],
+  [
+    'ReduceProd of int64 wraps',
+    { op: 'ReduceProd', inputs: [x([2n ** 40n, 2n ** 24n, 3n], [3], 'int64')] },
+    ['int64', [1], [0n]],
+  ],
+  ['ReduceL1', { op: 'ReduceL1', inputs: [x([2, -3, -4])] }, ['float32', [1], [9]]],
+  [
+    'ReduceL2 of integers truncates',
+    { op: 'ReduceL2', inputs: [x([1, -1], [2], 'int32')] },
+    ['int32', [1], [1]],
+  ],
+  ['ReduceL2', { op: 'ReduceL2', inputs: [x([3, -4])] }, ['float32', [1], [5]]],
+  ['ReduceSumSquare', { op: 'ReduceSumSquare', inputs: [x([3, -4])] }, ['float32', [1], [25]]],
+  [
+    'ReduceLogSum',
+    {
+      op: 'ReduceLogSum',
+      inputs: [x([0.25, 0.75, 0, 0, -1, -1], [3, 2])],
+      attributes: { axes: [1] },
+    },
+    ['float32', [3, 1], [0, -Infinity, NaN]],
+  ],
+  [
+    'ReduceLogSumExp does not overflow',
+    {
+      op: 'ReduceLogSumExp',
+      inputs: [x([1000, -Infinity, -Infinity, -Infinity, Infinity, 1], [3, 2])],
+      attributes: { axes: [1] },
+    },
+    ['float32', [3, 1], [1000, -Infinity, Infinity]],
+  ],
+  [
+    'ReduceLogSumExp of no elements',
+    { op: 'ReduceLogSumExp', inputs: [x([], [0])] },
+    ['float32', [1], [-Infinity]],
+  ],
+  [
+    'ArgMax of equal elements',
+    { op: 'ArgMax', inputs: [x([1, 3, 3, 0, 0, -1], [2, 3])], attributes: { axis: 1 } },
+    ['int64', [2, 1], [1n, 0n]],
+  ],
+  [
+    'ArgMax selects the last one',
+    {
+      op: 'ArgMax',
+      inputs: [x([1, 3, 3, 0, 0, -1], [2, 3])],
+      attributes: { axis: -1, keepdims: 0, select_last_index: 1 },
+    },
+    ['int64', [2], [2n, 1n]],
+  ],
+  [
+    'ArgMin along the first axis',
+    { op: 'ArgMin', inputs: [x([1, 3, 0, 5, 2, 4], [3, 2], 'int64')] },
+    ['int64', [1, 2], [1n, 0n]],
+  ],
+  [
+    'ArgMin of no rows',
+    { op: 'ArgMin', inputs: [x([], [2, 0])], attributes: { axis: 0 } },
+    ['int64', [1, 0], []],
+  ],
+  [
+    'TopK puts the first of equal elements first',
+    { op: 'TopK', inputs: [x([1, 3, 3, 2]), ints([3])], outputs: 2 },
+    ['float32', [3], [3, 3, 2]],
+    ['int64', [3], [1n, 2n, 3n]],
+  ],
+  [
+    'TopK of the least elements, along the first axis',
+    {
+      op: 'TopK',
+      inputs: [x([4, 1, 2, 5, 3, 0], [3, 2], 'int64'), ints([2])],
+      attributes: { axis: 0, largest: 0 },
+      outputs: 2,
+    },
+    ['int64', [2, 2], [2n, 0n, 3n, 1n]],
+    ['int64', [2, 2], [1n, 2n, 2n, 0n]],
+  ],
+  [
+    'TopK before opset 10 has an attribute',
+    { op: 'TopK', opset: 9, inputs: [x([1, 2])], attributes: { k: 1 }, outputs: 2 },
+    ['float32', [1], [2]],
+    ['int64', [1], [1n]],
+  ],
+  [
+    'TopK of NaN, which is the greatest',
+    { op: 'TopK', inputs: [x([1, NaN, Infinity]), ints([2])], outputs: 2 },
+    ['float32', [2], [NaN, Infinity]],
+    ['int64', [2], [1n, 2n]],
+  ],
+  [
+    'CumSum, exclusive and back',
+    {
+      op: 'CumSum',
+      inputs: [x([1, 2, 3, 4, 5, 6], [2, 3]), x([1], [], 'int32')],
+      attributes: { exclusive: 1, reverse: 1 },
+    },
+    ['float32', [2, 3], [5, 3, 0, 11, 6, 0]],
+  ],
+  [
+    'CumSum along the first axis',
+    { op: 'CumSum', inputs: [x([1, 2, 3, 4], [2, 2], 'int64'), x([-2], [], 'int64')] },
+    ['int64', [2, 2], [1n, 2n, 4n, 6n]],
+  ],
+  [
+    'Pad with a constant',
+    { op: 'Pad', inputs: [x([1, 2], [1, 2]), ints([1, 0, 0, 1]), x([9], [])] },
+    ['float32', [2, 3], [9, 9, 9, 1, 2, 9]],
+  ],
+  [
+    'Pad before opset 11 has attributes',
+    {
+      op: 'Pad',
+      opset: 10,
+      inputs: [bits('float16', [1, 2])],
+      attributes: { pads: [1, 1], value: { float: 0.5 } },
+    },
+    ['float16', [4], [0.5, 1, 2, 0.5]],
+  ],
+  [
+    'Pad with negative pads cuts',
+    { op: 'Pad', inputs: [x([1, 2, 3, 4], [4], 'int64'), ints([-1, 2])] },
+    ['int64', [5], [2n, 3n, 4n, 0n, 0n]],
+  ],
+  [
+    'Pad along some axes',
+    {
+      op: 'Pad',
+      opset: 18,
+      inputs: [x([1, 0], [2, 1], 'bool'), ints([1, 0]), x([1], [], 'bool'), ints([-1])],
+    },
+    ['bool', [2, 2], [1, 1, 1, 0]],
+  ],
+  [
+    'Pad with the edge',
+    {
+      op: 'Pad',
+      inputs: [x([1, 2, 3, 4], [2, 2]), ints([1, 2, 0, 1])],
+      attributes: { mode: 'edge' },
+    },
+    ['float32', [3, 5], [1, 1, 1, 2, 2, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4]],
+  ],
+  [
+    'Pad with reflections',
+    {
+      op: 'Pad',
+      inputs: [x([1, 2, 3]), ints([2, 5])],
+      attributes: { mode: 'reflect' },
+    },
+    ['float32', [10], [3, 2, 1, 2, 3, 2, 1, 2, 3, 2]],
+  ],
+  [
+    'Pad with repetitions',
+    {
+      op: 'Pad',
+      opset: 19,
+      inputs: [x([1, 2, 3]), ints([4, 2])],
+      attributes: { mode: 'wrap' },
+    },
+    ['float32', [9], [3, 1, 2, 3, 1, 2, 3, 1, 2]],
+  ],
+  [
+    'Pad with many repetitions of one element',
+    { op: 'Pad', inputs: [x([3]), ints([0, 5])], attributes: { mode: 'wrap' } },
+    ['float32', [6], [3, 3, 3, 3, 3, 3]],
+  ],
+  [
+    'Pad of int64 before opset 11',
+    {
+      op: 'Pad',
+      opset: 10,
+      inputs: [x([5], [1], 'int64')],
+      attributes: { pads: [0, 1], value: { float: 2.5 } },
+    },
+    ['int64', [2], [5n, 2n]],
+  ],
+  [
+    'Pad with the edge of what a negative pad leaves',
+    { op: 'Pad', inputs: [x([1, 2, 3]), ints([-1, 1])], attributes: { mode: 'edge' } },
+    ['float32', [3], [2, 3, 3]],
+  ],
+  [
+    'Trilu keeps the upper part',
+    { op: 'Trilu', opset: 14, inputs: [x([1, 2, 3, 4, 5, 6], [2, 3])] },
+    ['float32', [2, 3], [1, 2, 3, 0, 5, 6]],
+  ],
+  [
+    'Trilu keeps the lower part of each matrix below a diagonal',
+    {
+      op: 'Trilu',
+      opset: 14,
+      inputs: [x([NaN, 2, 3, 4, NaN, 6, 7, 8], [2, 2, 2]), x([-1], [], 'int64')],
+      attributes: { upper: 0 },
+    },
+    ['float32', [2, 2, 2], [0, 0, 3, 0, 0, 0, 7, 0]],
+  ],
+  [
+    'Trilu of no rows',
+    { op: 'Trilu', opset: 14, inputs: [x([], [0, 2 ** 30, 2 ** 10])] },
+    ['float32', [0, 2 ** 30, 2 ** 10], []],
+  ],
+  [
+    'Tile',
+    { op: 'Tile', inputs: [x([1, 2, 3, 4], [2, 2], 'int8'), ints([1, 2])] },
+    ['int8', [2, 4], [1, 2, 1, 2, 3, 4, 3, 4]],
+  ],
+  ['Tile by 0', { op: 'Tile', inputs: [x([1, 2], [2, 1]), ints([0, 3])] }, ['float32', [0, 3], []]],
+  [
+    'GatherElements with an index from the back',
+    {
+      op: 'GatherElements',
+      inputs: [x([1, 2, 3, 4], [2, 2]), x([0, -1, 1, 0], [2, 2], 'int32')],
+      attributes: { axis: 1 },
+    },
+    ['float32', [2, 2], [1, 2, 4, 3]],
+  ],
+  [
+    'GatherElements of fewer columns',
+    {
+      op: 'GatherElements',
+      inputs: [x([1, 2, 3, 4], [2, 2]), x([1, 0, 1], [3, 1], 'int64')],
+    },
+    ['float32', [3, 1], [3, 1, 3]],
+  ],
+  [
+    'GatherND of elements and rows',
+    {
+      op: 'GatherND',
+      inputs: [x([0, 1, 2, 3], [2, 2], 'int32'), x([0, 0, -1, 1], [2, 2], 'int64')],
+    },
+    ['int32', [2], [0, 3]],
+  ],
+  [
+    'GatherND with batches',
+    {
+      op: 'GatherND',
+      inputs: [x([0, 1, 2, 3, 4, 5, 6, 7], [2, 2, 2]), x([1, 0], [2, 1], 'int64')],
+      attributes: { batch_dims: 1 },
+    },
+    ['float32', [2, 2], [2, 3, 4, 5]],
+  ],
+  [
+    'ScatterElements with an index from the back',
+    {
+      op: 'ScatterElements',
+      inputs: [x([1, 2, 3, 4, 5], [1, 5]), x([1, -2], [1, 2], 'int64'), x([8, 9], [1, 2])],
+      attributes: { axis: 1 },
+    },
+    ['float32', [1, 5], [1, 8, 3, 9, 5]],
+  ],
+  [
+    'ScatterElements adds twice',
+    {
+      op: 'ScatterElements',
+      opset: 16,
+      inputs: [x([1, 2], [2], 'int8'), ints([1, 1], 'int32'), x([100, 100], [2], 'int8')],
+      attributes: { reduction: 'add' },
+    },
+    ['int8', [2], [1, -54]],
+  ],
+  [
+    'ScatterElements adds truth values',
+    {
+      op: 'ScatterElements',
+      opset: 16,
+      inputs: [x([1, 0], [2], 'bool'), ints([0, 1]), x([1, 0], [2], 'bool')],
+      attributes: { reduction: 'add' },
+    },
+    ['bool', [2], [1, 0]],
+  ],
+  [
+    'ScatterND of rows',
+    {
+      op: 'ScatterND',
+      inputs: [x([1, 2, 3, 4], [2, 2]), x([-1], [1, 1], 'int64'), x([8, 9], [1, 2])],
+    },
+    ['float32', [2, 2], [1, 2, 8, 9]],
+  ],
+  [
+    'ScatterND keeps the greater element',
+    {
+      op: 'ScatterND',
+      opset: 18,
+      inputs: [x([1, 2, 3, 4], [2, 2]), x([0, 1, 0, 1, 1, 0], [3, 2], 'int64'), x([5, 4, -1])],
+      attributes: { reduction: 'max' },
+    },
+    ['float32', [2, 2], [1, 5, 3, 4]],
+  ],
+  [
+    'OneHot of indices that are out of range',
+    { op: 'OneHot', inputs: [ints([-1, 3, 0, -4]), ints([3]), x([2, 5])] },
+    ['float32', [4, 3], [2, 2, 5, 2, 2, 2, 5, 2, 2, 2, 2, 2]],
+  ],
+  [
+    'OneHot along the first axis, of indices of float32',
+    {
+      op: 'OneHot',
+      inputs: [x([1, 0]), x([2], []), x([0, 1], [2], 'int64')],
+      attributes: { axis: 0 },
+    },
+    ['int64', [2, 2], [0n, 1n, 1n, 0n]],
+  ],
+  [
+    'NonZero',
+    { op: 'NonZero', inputs: [x([0, 2, NaN, -0], [2, 2])] },
+    ['int64', [2, 2], [0n, 1n, 1n, 0n]],
+  ],
+  ['NonZero of a scalar', { op: 'NonZero', inputs: [x([5], [], 'int64')] }, ['int64', [0, 1], []]],
 ];

@@ -136,6 +136,109 @@ const positively =
     return drawn;
   };
 
+const anyPad = ['float32', 'float64', 'int32', 'int64', 'int8', 'uint8', 'bool'] as const;
+
+/** @param from the opset where the axes become an input */
+const reduction =
+  (
+    from: number,
+    types: readonly OnnxDType[],
+    most = 4,
+    change: (value: number) => number = (value) => value,
+  ): Draw =>
+  (random) => {
+    const version = opset(random, 6, 7, 11, 13, 18);
+    const shape = fullShapeOf(random, 1); // of no elements the runtime keeps axes
+    const axes = shape
+      .map((_, axis) => axis)
+      .filter(() => random.next() < 0.5)
+      .map((axis) => (version >= 11 && random.next() < 0.5 ? axis - shape.length : axis));
+    const keepdims = random.between(0, 1);
+    const dtype = random.pick(
+      version < 12 ? types.filter((each) => !/int8|int64/.test(each)) : types,
+    );
+    const x = randomTensor(random, dtype, shape, most);
+    if (dtype.startsWith('int')) small(x);
+    else (x.data as Float32Array).forEach((value, i, all) => (all[i] = change(value)));
+    if (version < from)
+      return {
+        opset: version,
+        inputs: [x],
+        attributes: axes.length ? { axes, keepdims } : { keepdims },
+      };
+    return {
+      opset: version,
+      inputs: [x, ints(axes)],
+      attributes: { keepdims, noop_with_empty_axes: axes.length ? random.between(0, 1) : 0 },
+    };
+  };
+
+/** ArgMax and ArgMin of elements of which many are equal. */
+const place: Draw = (random) => {
+  const version = opset(random, 6, 11, 12, 13);
+  const shape = fullShapeOf(random, 1);
+  const axis = version < 11 ? random.between(0, shape.length - 1) : axisOf(random, shape.length);
+  const dtype = random.pick([...floatsOf, 'int32', 'int8', 'uint8'] as const);
+  const x = randomTensor(random, dtype, shape);
+  (x.data as Float32Array).forEach((value, i, all) => (all[i] = Math.round(value) % 4));
+  return {
+    opset: version,
+    inputs: [x],
+    attributes: {
+      axis,
+      keepdims: random.between(0, 1),
+      ...(version > 11 && { select_last_index: random.between(0, 1) }),
+    },
+  };
+};
+
+/** Data, and indices along an axis. */
+function elements(random: Random) {
+  const shape = fullShapeOf(random, 1);
+  const axis = axisOf(random, shape.length);
+  const along = shape.map((size, i) =>
+    i === (axis + shape.length) % shape.length ? random.between(1, size) : size,
+  );
+  const places = Array.from({ length: count(along) }, () =>
+    axisOf(random, shape.at(axis) as number),
+  );
+  return {
+    data: randomTensor(
+      random,
+      random.pick(['float32', 'float64', 'int32', 'int64', 'bool']),
+      shape,
+    ),
+    indices: tensor(random.pick(['int64', 'int32']), along, places),
+    axis,
+  };
+}
+
+/** Makes the indices along an axis distinct: they count up. */
+function distinct({ shape, data }: Input, axis: number, from: readonly number[]): void {
+  const inner = count(shape.slice(axis < 0 ? axis + shape.length : axis).slice(1));
+  const [size, all] = [shape.at(axis) as number, from.at(axis) as number];
+  (data as Int32Array).forEach((_, i, to) => {
+    const index = ((Math.floor(i / inner) % size) + 1) % all;
+    to[i] = (data instanceof BigInt64Array ? BigInt(index) : index) as number;
+  });
+}
+
+const scatterReduction = (random: Random, version: number): string | undefined =>
+  version < 16
+    ? undefined
+    : random.pick(['none', 'add', 'mul', ...(version < 18 ? [] : ['max', 'min'])]);
+
+/** Data, and indices of several axes after the first ones. */
+function tuples(random: Random, shape: readonly number[], batch: number): Input[] {
+  const depth = random.between(1, shape.length - batch);
+  const rows = [...shape.slice(0, batch), ...fullShapeOf(random, 0, 2)];
+  const indices = Array.from({ length: count(rows) }, () =>
+    shape.slice(batch, batch + depth).map((size) => axisOf(random, size)),
+  ).flat();
+  const dtype = random.pick(['float32', 'float64', 'int32', 'int64', 'bool'] as const);
+  return [randomTensor(random, dtype, shape), tensor('int64', [...rows, depth], indices)];
+}
+
 /** By operator: how a problem is drawn, and its bounds: in units in the last place, and absolute. */
 export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: number]> = {
   Relu: [unary([14], undefined, ['float32', 'float64', 'int32'])],
@@ -233,30 +336,196 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
     16,
     4e-6,
   ],
-  ReduceMean: [
+  ReduceMean: [reduction(18, floatsOf), 4, 1e-6],
+  ReduceSum: [reduction(13, [...floatsOf, 'int32', 'int64']), 16, 1e-4],
+  ReduceMax: [reduction(18, [...floatsOf, 'int32', 'int64', 'int8', 'uint8'])],
+  ReduceMin: [reduction(18, [...floatsOf, 'int32', 'int64', 'int8', 'uint8'])],
+  ReduceProd: [reduction(18, [f32, f32], 2), 512, 1e-30],
+  ReduceL1: [reduction(18, [f32, f32, 'int32']), 32, 1e-5],
+  ReduceSumSquare: [reduction(18, [...floatsOf, 'int32']), 32, 1e-5],
+  // The sum of squares of integers must not wrap.
+  ReduceL2: [reduction(18, [f32]), 8, 1e-6],
+  ReduceLogSum: [reduction(18, [f32], 4, Math.abs), 8, 2e-6],
+  ReduceLogSumExp: [reduction(18, floatsOf), 8, 2e-6],
+  ArgMax: [place],
+  ArgMin: [place],
+  TopK: [
     (random) => {
-      const version = opset(random, 6, 7, 11, 13, 18);
-      const shape = fullShapeOf(random, 1); // of no elements the runtime keeps axes
-      const axes = shape
-        .map((_, axis) => axis)
-        .filter(() => random.next() < 0.5)
-        .map((axis) => (version >= 11 && random.next() < 0.5 ? axis - shape.length : axis));
-      const keepdims = random.between(0, 1);
-      const x = randomTensor(random, random.pick(floatsOf), shape);
-      if (version < 18)
-        return {
-          opset: version,
-          inputs: [x],
-          attributes: axes.length ? { axes, keepdims } : { keepdims },
-        };
+      const version = opset(random, 6, 9, 10, 11, 24);
+      const shape = fullShapeOf(random, 1);
+      const axis =
+        version < 11 ? random.between(0, shape.length - 1) : axisOf(random, shape.length);
+      const dtype = version < 11 ? f32 : random.pick([...floatsOf, 'int32', 'int64'] as const);
+      const x = randomTensor(random, dtype, shape);
+      if (dtype.startsWith('int')) small(x);
+      else (x.data as Float32Array).forEach((v, i, all) => (all[i] = Math.round(v)));
+      const k = random.between(0, shape.at(axis) as number);
+      if (version < 10)
+        return { opset: version, inputs: [x], attributes: { axis, k: Math.max(k, 1) }, outputs: 2 };
+      const order = version < 11 ? {} : { largest: random.between(0, 1), sorted: 1 };
       return {
         opset: version,
-        inputs: [x, ints(axes)],
-        attributes: { keepdims, noop_with_empty_axes: random.between(0, 1) },
+        inputs: [x, ints([k])],
+        attributes: { axis, ...order },
+        outputs: 2,
       };
     },
-    4,
+  ],
+  CumSum: [
+    (random) => {
+      const shape = shapeOf(random, 1);
+      const axis = axisOf(random, shape.length);
+      return {
+        opset: opset(random, 11, 14),
+        inputs: [
+          randomTensor(random, random.pick([...floatsOf, 'int32', 'int64']), shape),
+          tensor(random.pick(['int32', 'int64']), [], [axis]),
+        ],
+        attributes: { exclusive: random.between(0, 1), reverse: random.between(0, 1) },
+      };
+    },
+    8,
+    2e-6,
+  ],
+  Pad: [
+    (random) => {
+      const mode = random.pick(['constant', 'constant', 'edge', 'reflect', 'wrap'] as const);
+      const version = mode === 'wrap' ? 19 : opset(random, 6, 11, 13, 18, 19, 24);
+      const shape = mode === 'constant' ? shapeOf(random, 1) : fullShapeOf(random, 1);
+      const most = (size: number) => (mode === 'constant' ? 3 : size - 1);
+      const least = (size: number) => (mode === 'constant' ? -(size >> 1) : 0);
+      const pads = [...shape, ...shape].map((size) => random.between(least(size), most(size)));
+      const dtype = version < 11 ? f32 : random.pick(anyPad);
+      const x = randomTensor(random, dtype, shape);
+      if (version < 11)
+        return { opset: version, inputs: [x], attributes: { mode, pads, value: { float: 1.5 } } };
+      const constant = random.pick([null, randomTensor(random, dtype, [])]);
+      if (version < 18 || random.next() < 0.4)
+        return { opset: version, inputs: [x, ints(pads), constant], attributes: { mode } };
+      const axes = shape.map((_, axis) => axis).filter(() => random.next() < 0.6);
+      if (axes.length === 0) axes.push(0);
+      const some = [...axes, ...axes.map((axis) => axis + shape.length)].map((i) => pads[i] ?? 0);
+      const counted = axes.map((axis) => (random.next() < 0.5 ? axis : axis - shape.length));
+      return {
+        opset: version,
+        inputs: [x, ints(some), constant, ints(counted)],
+        attributes: { mode },
+      };
+    },
+  ],
+  Trilu: [
+    (random) => {
+      const dtype = random.pick(['float32', 'float64', 'int64', 'bool'] as const);
+      const k = random.next() < 0.4 ? [] : [tensor('int64', [], [random.between(-4, 4)])];
+      return {
+        opset: 14,
+        inputs: [randomTensor(random, dtype, shapeOf(random, 2)), ...k],
+        attributes: random.pick([{}, { upper: 0 }, { upper: 1 }]),
+      };
+    },
+  ],
+  Tile: [
+    (random) => {
+      const shape = shapeOf(random, 1);
+      const dtype = random.pick(['float32', 'float64', 'int32', 'int64', 'int8', 'uint8', 'bool']);
+      return {
+        opset: opset(random, 6, 13),
+        inputs: [
+          randomTensor(random, dtype as OnnxDType, shape),
+          ints(shape.map(() => random.pick([1, 1, 2, 3, 0]))),
+        ],
+      };
+    },
+  ],
+  GatherElements: [
+    (random) => {
+      const { data, indices, axis } = elements(random);
+      return { opset: opset(random, 11, 13), inputs: [data, indices], attributes: { axis } };
+    },
+  ],
+  ScatterElements: [
+    (random) => {
+      const { data, indices, axis } = elements(random);
+      const version = opset(random, 11, 13, 16, 18);
+      const reduction = scatterReduction(random, version);
+      if (!reduction || reduction === 'none') distinct(indices, axis, data.shape);
+      const { dtype } = data;
+      return {
+        opset: version,
+        inputs: [data, indices, randomTensor(random, dtype, indices.shape)],
+        attributes: { axis, ...(reduction && dtype !== 'bool' && { reduction }) },
+      };
+    },
+    2,
     1e-6,
+  ],
+  GatherND: [
+    (random) => {
+      const version = opset(random, 11, 12, 13);
+      const shape = fullShapeOf(random, 1);
+      const batch = version < 12 ? 0 : random.between(0, shape.length - 1);
+      const inputs = tuples(random, shape, batch);
+      return { opset: version, inputs, attributes: version < 12 ? {} : { batch_dims: batch } };
+    },
+  ],
+  ScatterND: [
+    (random) => {
+      const version = opset(random, 11, 13, 16, 18);
+      const shape = fullShapeOf(random, 1);
+      const reduction = scatterReduction(random, version);
+      const dtype = random.pick(['float32', 'float64', 'int32', 'int64'] as const);
+      const depth = random.between(1, shape.length);
+      // Without a reduction, no place is written twice.
+      const isOnce = !reduction || reduction === 'none';
+      const rows = isOnce ? random.between(0, 1) : random.between(0, 4);
+      const indices = Array.from({ length: rows }, () =>
+        shape.slice(0, depth).map((size) => axisOf(random, size)),
+      ).flat();
+      return {
+        opset: version,
+        inputs: [
+          randomTensor(random, dtype, shape),
+          tensor('int64', [rows, depth], indices),
+          randomTensor(random, dtype, [rows, ...shape.slice(depth)]),
+        ],
+        attributes: reduction ? { reduction } : {},
+      };
+    },
+    2,
+    1e-6,
+  ],
+  OneHot: [
+    (random) => {
+      const shape = fullShapeOf(random, 1, 3);
+      const depth = random.pick([1, 2, 3, 5]);
+      const [type, values] = random.pick([
+        ['int64', 'float32'],
+        ['int64', 'int64'],
+        ['int32', 'float32'],
+        ['float32', 'float32'],
+        ['int64', 'int32'],
+      ] as const);
+      const indices = Array.from({ length: count(shape) }, () => random.between(-depth - 1, depth));
+      return {
+        opset: opset(random, 9, 11),
+        inputs: [
+          tensor(type, shape, indices),
+          tensor(type === 'int32' ? 'int32' : type, [], [depth]),
+          randomTensor(random, values, [2]),
+        ],
+        attributes: { axis: random.between(-shape.length - 1, shape.length) },
+      };
+    },
+  ],
+  NonZero: [
+    (random) => {
+      const dtype = random.pick(['float32', 'int32', 'int64', 'uint8', 'bool'] as const);
+      const x = randomTensor(random, dtype, shapeOf(random, 1));
+      (x.data as Int32Array).forEach((_, i, all) => {
+        if (random.next() < 0.4) all[i] = (dtype === 'int64' ? 0n : 0) as number;
+      });
+      return { opset: opset(random, 9, 13), inputs: [x] };
+    },
   ],
   Flatten: [
     (random) => {

@@ -1184,7 +1184,7 @@ describe('the option outputs', () => {
       node('MatMul', ['x', 'w'], 'h'),
       node('Relu', ['h'], 'features'),
       node('Softmax', ['features'], 'probabilities'),
-      node('ArgMax', ['features'], 'index'),
+      node('Hardmax', ['features'], 'index'),
       { ...node('ZipMap', ['index', 'names'], 'label'), domain: 'ai.onnx.ml' },
       node('MatMul', ['z', 'v'], 'other'),
     ],
@@ -1252,7 +1252,7 @@ describe('the option outputs', () => {
       op: 'loadModel',
       argument: '',
       says: [
-        '2 operators are missing: ArgMax (node "ArgMax index"), ai.onnx.ml.ZipMap ' +
+        '2 operators are missing: Hardmax (node "Hardmax index"), ai.onnx.ml.ZipMap ' +
           '(node "ZipMap label"); to load the outputs that do not need them, ' +
           'pass outputs: ["probabilities", "other"]',
       ],

@@ -294,6 +294,148 @@ describe('refuses', () => {
       'indices is 2; it must be from -2 to 1',
     ],
     [
+      'no elements along the axis of ArgMax',
+      { op: 'ArgMax', inputs: [x([], [2, 0])], attributes: { axis: 1 } },
+      ShapeError,
+      'data has shape [2, 0]; it must be not empty along axis 1',
+    ],
+    [
+      'more elements than the axis of TopK has',
+      { op: 'TopK', inputs: [x([1, 2]), ints([3])], outputs: 2 },
+      GemmError,
+      'K is 3; it must be from 0 to 2',
+    ],
+    [
+      'pads of another number',
+      { op: 'Pad', inputs: [x([1, 2]), ints([1])] },
+      ShapeError,
+      'pads is [1]; it must be two numbers for each axis',
+    ],
+    [
+      'pads that cut more than there is',
+      { op: 'Pad', inputs: [x([1, 2]), ints([-3, 5])] },
+      ShapeError,
+      'pads is [-3, 5]; it must be less than [2] cut off',
+    ],
+    [
+      'a reflection of one element',
+      { op: 'Pad', inputs: [x([1]), ints([1, 0])], attributes: { mode: 'reflect' } },
+      ShapeError,
+      'data has axis 0 of size 1; it must be larger for reflect',
+    ],
+    [
+      'a constant of two elements',
+      { op: 'Pad', inputs: [x([1]), ints([1, 0]), x([1, 2])] },
+      ShapeError,
+      'constant_value has shape [2]; it must be a scalar',
+    ],
+    [
+      'a mode that it does not know',
+      { op: 'Pad', inputs: [x([1]), ints([1, 0])], attributes: { mode: 'mirror' } },
+      GemmError,
+      'unknown mode',
+    ],
+    [
+      'a result of Pad without end',
+      { op: 'Pad', inputs: [x([1]), ints([2n ** 62n, 0])] },
+      OutOfMemoryError,
+      '2^31 bytes',
+    ],
+    [
+      'Trilu of a vector',
+      { op: 'Trilu', opset: 14, inputs: [x([1, 2])] },
+      ShapeError,
+      'input has shape [2]; it must be of 2 or more axes',
+    ],
+    [
+      'repeats of another number',
+      { op: 'Tile', inputs: [x([1, 2]), ints([1, 2])] },
+      ShapeError,
+      'repeats is [1, 2]; it must be 1 numbers long',
+    ],
+    [
+      'negative repeats',
+      { op: 'Tile', inputs: [x([1, 2]), ints([-1])] },
+      ShapeError,
+      'has shape [-2]',
+    ],
+    [
+      'indices of more columns than data',
+      {
+        op: 'GatherElements',
+        inputs: [x([1, 2], [2, 1]), x([0, 0], [1, 2], 'int64')],
+      },
+      ShapeError,
+      'indices has shape [1, 2]; it must be within [2, 1], except along axis 0',
+    ],
+    ...(
+      [
+        { op: 'GatherElements', inputs: [x([1, 2]), ints([2])] },
+        { op: 'ScatterElements', inputs: [x([1, 2]), ints([2]), x([5])] },
+        { op: 'GatherND', inputs: [x([1, 2]), x([2], [1, 1], 'int64')] },
+        { op: 'ScatterND', inputs: [x([1, 2]), x([2], [1, 1], 'int64'), x([5])] },
+      ] as const
+    ).map(
+      (node) =>
+        [
+          `an index of ${node.op} beyond the axis`,
+          node,
+          GemmError,
+          'indices is 2; it must be from -2 to 1',
+        ] as const,
+    ),
+    [
+      'an index of GatherND beyond its own axis',
+      { op: 'GatherND', inputs: [x([1, 2, 3, 4], [2, 2]), x([0, 2], [1, 2], 'int64')] },
+      GemmError,
+      'indices is 2; it must be from -2 to 1',
+    ],
+    [
+      'indices of more axes than data',
+      { op: 'GatherND', inputs: [x([1, 2]), x([0, 0], [1, 2], 'int64')] },
+      ShapeError,
+      'indices has shape [1, 2]; it must be of 1 to 1 last indices',
+    ],
+    [
+      'batches of another size',
+      {
+        op: 'GatherND',
+        inputs: [x([1, 2], [2, 1]), x([0], [1, 1], 'int64')],
+        attributes: { batch_dims: 1 },
+      },
+      ShapeError,
+      'indices has shape [1, 1]; it must be of the first 1 sizes of [2, 1]',
+    ],
+    [
+      'updates of another shape',
+      { op: 'ScatterND', inputs: [x([1, 2]), x([0], [1, 1], 'int64'), x([5, 6])] },
+      ShapeError,
+      'updates has shape [2]; it must be [1]',
+    ],
+    [
+      'a reduction that it does not know',
+      {
+        op: 'ScatterElements',
+        opset: 16,
+        inputs: [x([1]), ints([0]), x([5])],
+        attributes: { reduction: 'sub' },
+      },
+      GemmError,
+      'unknown reduction',
+    ],
+    [
+      'a negative depth',
+      { op: 'OneHot', inputs: [ints([0]), ints([-1]), x([0, 1])] },
+      GemmError,
+      'depth is -1; it must be 0 or more',
+    ],
+    [
+      'values that are not two',
+      { op: 'OneHot', inputs: [ints([0]), ints([2]), x([0, 1, 2])] },
+      ShapeError,
+      'values has shape [3]; it must be [2]',
+    ],
+    [
       'more axes than any shape has',
       { op: 'Squeeze', inputs: [x([1]), ints(Array<number>(70_000).fill(0))] },
       ShapeError,
@@ -362,6 +504,14 @@ describe('refuses', () => {
         ['CastLike', 15],
         ['Mish', 18],
         ['BatchNormalization', 7],
+        ['CumSum', 11],
+        ['GatherElements', 11],
+        ['GatherND', 11],
+        ['ScatterElements', 11],
+        ['ScatterND', 11],
+        ['OneHot', 9],
+        ['NonZero', 9],
+        ['Trilu', 14],
       ] as const
     ).map(
       ([op, first]) =>
@@ -388,6 +538,11 @@ describe('refuses', () => {
         ['DequantizeLinear', { block_size: 2 }, 21],
         ['DequantizeLinear', { output_dtype: 1 }, 23],
         ['ReduceMean', { noop_with_empty_axes: 1 }, 18],
+        ['ReduceSum', { noop_with_empty_axes: 1 }, 13],
+        ['ArgMax', { select_last_index: 1 }, 12],
+        ['GatherND', { batch_dims: 1 }, 12],
+        ['ScatterND', { reduction: 'add' }, 16],
+        ['ScatterElements', { reduction: 'add' }, 16],
         ['Constant', { value_int: 1 }, 12],
         ['Dropout', { seed: 1 }, 12],
         ['CastLike', { saturate: 1 }, 19],
