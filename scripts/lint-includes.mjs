@@ -17,7 +17,7 @@ const below = {
   plan: ['base', 'problem', 'kernels'],
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
-  nn: ['base', 'problem'],
+  nn: ['base', 'problem', 'plan', 'execute'],
   program: ['base', 'api'],
   api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],
 };

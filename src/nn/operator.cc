@@ -88,9 +88,10 @@ void run_pieces(void* argument, size_t, size_t first, size_t count) {
 }  // namespace
 
 const Operator* operator_at(size_t number) {
-  for (const auto family : {elementwise_operators(), row_operators(), move_operators(),
-                            quantize_operators(), activation_operators(), comparison_operators(),
-                            reduce_operators(), index_operators()}) {
+  for (const auto family :
+       {elementwise_operators(), row_operators(), move_operators(), quantize_operators(),
+        activation_operators(), comparison_operators(), reduce_operators(), index_operators(),
+        attention_operators(), cache_operators()}) {
     if (number < family.size()) return &family[number];
     number -= family.size();
   }

@@ -13,7 +13,7 @@
 
 namespace wgemm::nn {
 
-inline constexpr size_t kMostTensors = 6;
+inline constexpr size_t kMostTensors = 7;
 
 struct Tensor {
   std::byte* data;         // the first element
@@ -71,6 +71,8 @@ std::span<const Operator> move_operators();
 std::span<const Operator> quantize_operators();
 std::span<const Operator> reduce_operators();
 std::span<const Operator> index_operators();
+std::span<const Operator> attention_operators();
+std::span<const Operator> cache_operators();
 
 // By number, in the order of the families; null if there are fewer.
 const Operator* operator_at(size_t number);

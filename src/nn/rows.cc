@@ -97,8 +97,7 @@ void normalize_loop(ptrdiff_t count, const void* const* inputs, void* output,
 }
 
 template <typename T>
-void normalize_row(const Step& step, const Row& row) {
-  const double mean = mean_of<T>(step, row);
+void normalize(const Step& step, const Row& row, double mean) {
   const v128_t means = wasm_f64x2_splat(mean);
   double squares = 0;
   for_each_chunk<T>(step, row, [&](const T* x, int64_t count, int64_t) {
@@ -111,10 +110,10 @@ void normalize_row(const Step& step, const Row& row) {
   const double attributes[] = {mean, 1 / std::sqrt(variance + step.attributes[0])};
   for (size_t i = 4; i < step.tensors.size(); ++i)
     store(step.tensors[i].type, &attributes[i - 4], 1, row.at[i], 0);
-  Step normalize = step;
-  normalize.tensors = step.tensors.first(4);
-  normalize.attributes = attributes;
-  run_elements<T>(normalize, row);
+  Step elements = step;
+  elements.tensors = step.tensors.first(4);
+  elements.attributes = attributes;
+  run_elements<T>(elements, row);
 }
 
 // Affine: y = x scale + bias. The scale and the bias may be more precise than x. Its attributes are
@@ -130,10 +129,17 @@ bool choose_affine(Step* step) {
          });
 }
 
+// RMSNormalization does not subtract the mean.
+template <typename T, bool kCenters>
+void normalize_row(const Step& step, const Row& row) {
+  normalize<T>(step, row, kCenters ? mean_of<T>(step, row) : 0);
+}
+
+template <bool kCenters>
 bool choose_normalize(Step* step) {
   const DType type = step->tensors[0].type;
   const bool is_single = fits_float(type);
-  step->row = is_single ? normalize_row<float> : normalize_row<double>;
+  step->row = is_single ? normalize_row<float, kCenters> : normalize_row<double, kCenters>;
   step->loop = is_single ? normalize_loop<float> : normalize_loop<double>;
   return !is_integer(type) &&
          std::ranges::all_of(step->tensors.first(4),
@@ -272,9 +278,10 @@ bool choose_softmax(Step* step) {
 constexpr Operator kOperators[] = {
     {"Softmax", 1, 1, 0, true, 16, choose_softmax<false>},
     {"LogSoftmax", 1, 1, 0, true, 16, choose_softmax<true>},
-    {"LayerNormalization", 3, 1, 1, true, 8, choose_normalize},
+    {"LayerNormalization", 3, 1, 1, true, 8, choose_normalize<true>},
     // Its outputs after y have one element per row: the mean, and the inverse of the deviation.
-    {"LayerNormalizationStatistics", 3, 3, 1, true, 8, choose_normalize},
+    {"LayerNormalizationStatistics", 3, 3, 1, true, 8, choose_normalize<true>},
+    {"RMSNormalization", 3, 1, 1, true, 8, choose_normalize<false>},
     {"ReduceMean", 1, 1, 0, true, 2, choose_mean},
     {"Affine", 3, 1, 2, false, 4, choose_affine},
 };

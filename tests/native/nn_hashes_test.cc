@@ -1,6 +1,7 @@
-// Every operator has the same bits natively and in every build for WebAssembly. nn_hashes.json has
-// a row for each operator and each of its types. tests/js/support/nn-hashes.ts also reads it. A row
-// states an operator and its tensors, and ends with the hash of all tensors after the step:
+// Every operator has the same strict bits natively and in every build for WebAssembly.
+// nn_hashes.json has a row for each operator and each of its types. tests/js/support/nn-hashes.ts
+// also reads it. A row states an operator and its tensors, and ends with the hash of all tensors
+// after the step:
 //
 //   name [sizes] and per tensor type:count:fill[strides], then attributes and the hash
 //
@@ -174,8 +175,36 @@ enum class Layout { kContiguous, kTransposed, kRow, kColumn, kScalar };
 constexpr std::array kLayouts = {Layout::kContiguous, Layout::kTransposed, Layout::kRow,
                                  Layout::kColumn, Layout::kScalar};
 
+// A case of attention. Each tensor is contiguous along its own axes.
+Case attention_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layout) {
+  constexpr std::array<std::array<int64_t, 7>, kLayouts.size()> kDims = {
+      {{1, 2, 1, 5, 19, 8, 8},
+       {2, 1, 3, 4, 70, 12, 5},
+       {1, 1, 2, 33, 40, 16, 16},
+       {2, 2, 1, 1, 600, 8, 8},
+       {1, 1, 1, 140, 150, 4, 8}}};
+  const std::vector<std::vector<size_t>> axes = {{0, 1, 2, 3, 5}, {0, 1, 4, 5}, {0, 1, 4, 6},
+                                                 {0, 1, 2, 3, 4}, {0},          {0, 1, 2, 3, 6},
+                                                 {0, 1, 2, 3, 4}};
+  const auto turn = static_cast<size_t>(layout);
+  Case one{&op, {kDims[turn].begin(), kDims[turn].end()}, {}, {}};
+  const auto keys = static_cast<double>(one.dims[4]);
+  one.attributes = {0.03,     turn % 2 == 0 ? 0 : 4.0,      1, keys / 2, 1,
+                    keys / 3, static_cast<double>(turn % 4)};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Operand operand{tensors[i].type, 1, i == 4 ? "3" : "r", std::vector<int64_t>(7, 0)};
+    for (size_t k = axes[i].size(); k-- > 0;) {
+      operand.strides[axes[i][k]] = operand.count;
+      operand.count *= one.dims[axes[i][k]];
+    }
+    one.operands.push_back(operand);
+  }
+  return one;
+}
+
 Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layout) {
   const std::string name = op.name;
+  if (name.starts_with("Attention")) return attention_of(op, tensors, layout);
   constexpr int64_t kIndices = 9, kBest = 5;
   constexpr std::array<std::array<int64_t, 2>, kLayouts.size()> kDims = {
       {{3, 83}, {19, 37}, {5, 67}, {4, 300}, {2, 1100}}};
@@ -189,7 +218,9 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
   if (name == "Affine") one.attributes = {0, 1};
   if (name == "Elu" || name == "QuickGelu" || name == "ThresholdedRelu") one.attributes = {0.75};
   if (name.starts_with("HardS")) one.attributes = {0.2, 0.5};
-  const bool normalizes = name.starts_with("LayerNormalization");
+  const bool normalizes = name.ends_with("Normalization") || name.ends_with("Statistics");
+  if (name == "Rotary") one.attributes = {static_cast<double>(cols)};
+  if (name == "WriteRows") one.attributes = {kIndices, static_cast<double>(cols), 2 * kIndices - 1};
   if (normalizes) one.attributes = {1e-5};
   if (name == "Gather") one.attributes = {kIndices, static_cast<double>(along_rows ? rows : cols)};
   const bool reduces = name.starts_with("Reduce") || name.starts_with("Arg");
@@ -220,6 +251,21 @@ Case case_of(const Operator& op, const std::vector<Tensor>& tensors, Layout layo
       if (i > op.inputs && name != "TopK") strides = {normalizes ? 1 : 0, 0};
     }
     if (op.whole_rows || name == "DynamicQuantizeLinear") operand.fill = "r";
+    if (name == "Rotary" && (i == 0 || i == 3)) {
+      strides = {2 * cols, 1};
+      operand.count = cols;
+    }
+    if (name == "WriteRows") {
+      if (i == 0) strides = {cols, 1};
+      if (i == 1) {
+        strides = {1, 0};
+        operand.fill = std::to_string(kIndices);
+      }
+      if (i == 2) {
+        strides = {2 * kIndices * cols, 1};
+        operand.count = (2 * kIndices - 1) * cols;
+      }
+    }
     if (i == 1 && (name == "QuantizeLinear" || name == "DequantizeLinear")) operand.fill = "p";
     if (name == "Where" && i == 0) operand.fill = "b";
     if (name == "Gather" && i < 2) {

@@ -46,13 +46,13 @@ inline std::vector<int64_t> contiguous(const std::vector<int64_t>& dims) {
   return strides;
 }
 
-// Runs an operator. The last tensors are its outputs. Returns false if it has no such types, or if
-// the step failed: then `status` has the error.
+// Runs an operator with strict results. The last tensors are its outputs. Returns false if it has
+// no such types, or if the step failed: then `status` has the error.
 inline bool run_operator(std::string_view name, const std::vector<int64_t>& dims,
                          std::vector<TestTensor*> tensors,
                          const std::vector<double>& attributes = {}, int threads = 1,
                          Status* status = nullptr) {
-  Context context;
+  Context context(0, Determinism::kStrict);
   if (kHasThreads && !context.set_threads(threads).ok()) return false;
   std::vector<Tensor> views;
   std::vector<std::vector<int64_t>> strides;

@@ -1,4 +1,4 @@
-/** Every operator of src/nn/ has the same bits in every build, and natively. */
+/** Every operator of src/nn/ has the same strict bits in every build, and natively. */
 import { expect, it } from 'vitest';
 import { createWithGlue } from '../support/glue.js';
 import { hasThreads, threadCounts } from '../support/fixed-problems.js';
@@ -8,7 +8,7 @@ it.each(threadCounts.filter((count) => count === 1 || hasThreads))(
   'operators have the stored bits; threads: %i',
   async (threads) => {
     for (const simd of ['simd128', 'auto'] as const) {
-      const { wg, glue } = await createWithGlue({ simd, threads });
+      const { wg, glue } = await createWithGlue({ simd, threads, determinism: 'strict' });
       expect(wrongRows(glue), wg.info.build).toEqual([]);
       wg.dispose();
     }
