@@ -82,6 +82,7 @@ export {
   type TensorView,
 } from './instance/heap.js';
 export type { Assets, AssetSource } from './instance/load.js';
+export type { AttentionOptions } from './ops/attention.js';
 export type { MatMulOptions } from './ops/matmul.js';
 export type { MatMulNBitsOptions } from './ops/matmul-nbits.js';
 export type { Activation } from './call/options.js';

@@ -73,6 +73,7 @@ export type { ErrorCode } from './base/errors.js';
 export type { Explanation } from './ops/explain.js';
 export type { GGUFTensor, QuantizedNBits, QuantizeNBitsOptions } from './convert/quantize-nbits.js';
 export type { GemmOptions } from './ops/gemm.js';
+export type { AttentionOptions } from './ops/attention.js';
 export type { MatMulOptions } from './ops/matmul.js';
 export type {
   MatMulIntegerOptions,

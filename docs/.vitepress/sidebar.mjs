@@ -79,6 +79,7 @@ const operators = [
       ['MatMul', 'matmul'],
       ['Integer products', 'integer-products'],
       ['MatMulNBits', 'matmul-nbits'],
+      ['Attention', 'attention'],
     ]),
   },
 ];

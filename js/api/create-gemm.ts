@@ -7,6 +7,7 @@ import { type Core, cores } from '../instance/core.js';
 import { PackedWeights } from '../instance/heap.js';
 import { type CreateOptions, type Info, readSettings, startCore } from '../instance/start-core.js';
 import { allocTensor, memoryOf, type MemoryUse, readAlloc } from '../ops/alloc.js';
+import { readAttention, runAttention } from '../ops/attention.js';
 import { explainCall, type Explanation } from '../ops/explain.js';
 import { runGemm } from '../ops/gemm.js';
 import { runIntegerMatMul } from '../ops/integer-matmul.js';
@@ -102,6 +103,10 @@ const Instance = class Gemm implements Api<'here'> {
 
   matmulNBits(...args: unknown[]): never {
     return runMatMulNBits(this.#core, args) as never;
+  }
+
+  attention(...args: unknown[]): never {
+    return runAttention(this.#core, readAttention(this.#core, args)) as never;
   }
 
   pack(b: unknown, options: unknown): PackedWeights {

@@ -9,6 +9,7 @@ import type {
   ResultArray,
   Tensor,
 } from '../base/tensor.js';
+import type { AttentionOptions } from '../ops/attention.js';
 import type { GemmOptions } from '../ops/gemm.js';
 import type { MatMulNBitsOptions } from '../ops/matmul-nbits.js';
 import type { MatMulOptions } from '../ops/matmul.js';
@@ -206,6 +207,49 @@ export interface FloatProducts<P extends Place> {
         out?: Outs<MatMulArray<A>, Y, U>[P];
       },
   ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
+
+  /**
+   * Computes scaled dot-product attention: softmax(scale * q * k' + mask) * v for each head. Scores
+   * are never written whole. Each `heads / keyHeads` heads of q in a row share a head of k and v.
+   * The call needs an instance of `createGemm({ models: true })`. It computes in float32; the
+   * result is within 4 * (2 + |s|) * 2^-24 times the largest |v| of the exact one, for scores of
+   * magnitude |s|, and then rounded to the type of q. A query that sees no key has a result of 0.
+   * https://onnx.ai/onnx/operators/onnx__Attention.html
+   *
+   * @example
+   * const q = { data: new Float32Array(12 * 8 * 64).fill(0.1), shape: [12, 8, 64] };
+   * const k = { data: new Float32Array(12 * 20 * 64).fill(0.1), shape: [12, 20, 64] };
+   * const v = { data: new Float32Array(12 * 20 * 64).fill(2), shape: [12, 20, 64] };
+   * const y = wg.attention(q, k, v, { causal: true });
+   * y.shape; // [12, 8, 64]
+   * y.data; // Float32Array [2, 2, ...]
+   *
+   * @param q (batch, heads, queries, size) of float32, float16 or bfloat16, without the first axis
+   * or the first two if there is one batch, or one head
+   * @param k (batch, keyHeads, keys, size), of the rank and the type of q
+   * @param v (batch, keyHeads, keys, width), of the rank and the type of q
+   * @param options all have defaults
+   * @typeParam O the type of `out`
+   * @returns (batch, heads, queries, width) of the rank and the type of q, in a new array that the
+   * caller owns; or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError;
+   * UnsupportedError without `models: true`
+   */
+  attention<
+    A extends NBitsArray,
+    K extends Matching<A>,
+    V extends Matching<A>,
+    Y extends Matching<A>,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    q: Operands<A>[P],
+    k: Operands<K>[P],
+    v: Operands<V>[P],
+    options?: OptionsWithOperands<AttentionOptions>[P] & { out?: O } & {
+      out?: Outs<A, Y, U>[P];
+    },
+  ): Arrival<OutOr<O, Tensor<ResultArray<A>>>>[P];
 
   /**
    * Computes com.microsoft MatMulNBits of a and weights of 2, 4 or 8 bits. The weights have a scale

@@ -37,6 +37,9 @@ function isPolluted(): boolean {
     // Properties of weights of a few bits.
     'scales' in base || 'zeroPoints' in base || 'k' in base || 'n' in base || 'bits' in base ||
     'blockSize' in base || 'accuracyLevel' in base || 'type' in base ||
+    // Options of attention.
+    'mask' in base || 'lengths' in base || 'causal' in base || 'softcap' in base ||
+    'window' in base ||
     // Options of layers.
     'weights' in base || 'bias' in base || 'input' in base || 'output' in base
   );

@@ -19,6 +19,7 @@ import { links } from '../instance/core.js';
 import { failure } from '../instance/load.js';
 import { type CreateOptions, type Info, readSettings } from '../instance/start-core.js';
 import type { MemoryUse } from '../ops/alloc.js';
+import { attentionOptionsAt, checkModels, readAttention } from '../ops/attention.js';
 import type { Explanation } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { readCall } from '../ops/read-call.js';
@@ -179,6 +180,13 @@ const Instance = class WorkerGemm implements Api<'worker'> {
 
   async matmulNBits(...args: unknown[]): Promise<never> {
     return await this.#compute('matmulNBits', args);
+  }
+
+  async attention(...args: unknown[]): Promise<never> {
+    return await this.#call('attention', args[attentionOptionsAt], (link) => {
+      checkModels(link.models);
+      return computing(link, readAttention(link, args));
+    });
   }
 
   async pack(b: unknown, options: unknown): Promise<WorkerWeights> {

@@ -17,6 +17,7 @@ import { type Info, startCore } from '../instance/start-core.js';
 import { readLayer } from '../linear/deserialize.js';
 import { type Layer, makeLayer } from '../linear/layer.js';
 import { allocTensor, memoryOf } from '../ops/alloc.js';
+import { attentionOf, makeAttention, runAttention } from '../ops/attention.js';
 import { explainCall } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { packWeights, readWeights } from '../ops/pack.js';
@@ -218,6 +219,10 @@ const computations = Object.fromEntries(
 
 const calls: { readonly [M in Method]: RunMethod<M> } = {
   ...computations,
+  attention: ({ attributes }, operands) => {
+    const result = runAttention(core, attentionOf(attributes, operands));
+    return HeapTensor.is(result) ? undefined : result;
+  },
   createGemm: start,
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
   pack: (read, operands) => packWeights(core, { ...read, operands }),
@@ -244,6 +249,7 @@ function run({ method, values }: CallOrder, operands: (Operand | null)[]): unkno
 function check({ method, values }: CallOrder, operands: (Operand | null)[]): void {
   if (method === 'pack') (calls.pack(values, operands) as PackedWeights).dispose();
   else if (method === 'explain') calls.explain(values, operands);
+  else if (method === 'attention') makeAttention(core, attentionOf(values.attributes, operands));
   else if (isOperation(method))
     explain(method, (values as Values[OperationName]).attributes, operands);
 }

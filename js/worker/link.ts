@@ -202,7 +202,8 @@ export class Link implements Reader, InstanceLink {
       (name) => detachedArray(op, name, method === 'write' ? 'is a detached array' : undefined),
     );
     const id = ++this.#calls;
-    const isCopied = !transfer || !(moving.includes(method) || isOperation(method));
+    const isCopied =
+      !transfer || !(moving.includes(method) || method === 'attention' || isOperation(method));
     let reject: (error: unknown) => void = () => undefined;
     const abort = () => {
       if (!this.#settle(id)) return;

@@ -16,7 +16,10 @@ import { parameterNames } from '../ops/operations.js';
 import type { PackArguments } from '../ops/pack.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
-export interface Values extends Record<OperationName, { readonly attributes: Float64Array }> {
+export interface Values extends Record<
+  OperationName | 'attention',
+  { readonly attributes: Float64Array }
+> {
   createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
   explain: { readonly operation: OperationName; readonly attributes: Float64Array };
   /** Its operands are the operands of PackArguments. */

@@ -18,7 +18,7 @@ import type { Link, Request } from './link.js';
 import { arrayOf, type Method, move, type Outcome, type SentArray, sentArray } from './message.js';
 
 /** @internal A call that computes. */
-export function computing<M extends OperationName>(
+export function computing<M extends OperationName | 'attention'>(
   link: Link,
   { operation, attributes, operands, out }: Arguments,
 ): Request<M> {
