@@ -762,6 +762,130 @@ function product(graph) {
   if (graph.chance(0.3)) transpose(graph, y);
 }
 
+/** A float32 operand of exactly this shape. */
+function exact(graph, shape) {
+  const isSame = (value) => value.dtype === 'float32' && String(value.shape) === String(shape);
+  const known = graph.take(isSame);
+  if (known && graph.chance(0.5)) return known;
+  if (graph.chance(0.3)) return graph.constant('float32', shape);
+  return graph.like('Tanh', graph.input('float32', shape));
+}
+
+/** A normalization or a sum of transformers. */
+function transformerRow(graph) {
+  const x = graph.take(({ dtype, shape }) => dtype === 'float32' && shape.length > 1);
+  if (!x) return;
+  const { shape } = x;
+  const width = [shape.at(-1)];
+  const row = () => exact(graph, width);
+  const op = graph.random.pick([
+    'RMSNormalization',
+    'SimplifiedLayerNormalization',
+    'ms.SkipLayerNormalization',
+    'ms.SkipSimplifiedLayerNormalization',
+    'ms.BiasGelu',
+    'ms.EmbedLayerNormalization',
+  ]);
+  if (op === 'ms.BiasGelu') return graph.like(op, x, [x, row()]);
+  if (op === 'ms.EmbedLayerNormalization') {
+    if (shape.length !== 2) return;
+    const ids = graph.constant('int32', [2, 3], Int32Array.of(0, 0, shape[0] - 1, 0, 0, 0));
+    const places = exact(graph, [3, ...width]);
+    const mask = graph.constant('int32', [2, 3], Int32Array.of(1, 1, 0, 1, 0, 0));
+    const inputs = [ids, null, x, places, null, row(), row(), mask];
+    const results = [
+      ['float32', [2, 3, ...width]],
+      ['int32', [2]],
+    ];
+    return graph.add(op, inputs, results);
+  }
+  if (!op.startsWith('ms.')) return graph.like(op, x, [x, row()]);
+  const skip = exact(graph, shape);
+  const beta = op === 'ms.SkipLayerNormalization' ? [graph.chance(0.5) ? row() : null] : [];
+  graph.like(op, x, [x, skip, row(), ...beta, graph.chance(0.5) ? row() : null]);
+}
+
+/** An attention, of values of the right shape or new ones. */
+function attention(graph) {
+  const { random } = graph;
+  const [batch, heads, rows, size] = [
+    random.pick([1, 2]),
+    random.pick([1, 2]),
+    random.pick([1, 5]),
+    4,
+  ];
+  const of = (...shape) => exact(graph, shape);
+  const past = random.pick([0, 3]);
+  const total = past + rows;
+  const width = heads * size;
+  const whole = ['float32', [batch, rows, width]];
+  const present = ['float32', [batch, heads, total, size]];
+  const pasts = () => [0, 1].map(() => (past ? of(batch, heads, past, size) : null));
+  const mask = () => (graph.chance(0.5) ? of(rows, total) : null);
+  switch (random.upTo(6)) {
+    case 0: {
+      const q = of(batch, heads, rows, size);
+      const results = [['float32', q.shape], present, present];
+      const inputs = [q, of(...q.shape), of(...q.shape), mask(), ...pasts()];
+      return graph.add('Attention', inputs, results, { is_causal: random.upTo(1) });
+    }
+    case 1: {
+      const q = of(batch, rows, width);
+      const bias = graph.chance(0.5) ? of(3 * width) : null;
+      const inputs = [q, of(...q.shape), of(...q.shape), bias, null, null, ...pasts()];
+      const attributes = { num_heads: heads, unidirectional: random.upTo(1) };
+      return graph.add('ms.MultiHeadAttention', inputs, [whole, present, present], attributes);
+    }
+    case 2: {
+      const numbers = (shape, value) =>
+        graph.constant(
+          'int32',
+          shape,
+          Int32Array.from({ length: sizeOf(shape) }, () => value),
+        );
+      const q = of(batch, rows, 2 * width);
+      const [k, v] = [0, 1].map(() => of(batch, rows, width));
+      const tables = [0, 1].map(() => graph.constant('float32', [total, size / 2]));
+      const inputs = [
+        q,
+        k,
+        v,
+        ...pasts(),
+        numbers([batch], total - 1),
+        numbers([], total),
+        ...tables,
+      ];
+      const attributes = { num_heads: 2 * heads, kv_num_heads: heads, do_rotary: 1 };
+      const results = [['float32', q.shape], present, present];
+      return graph.add('ms.GroupQueryAttention', inputs, results, attributes);
+    }
+    case 3: {
+      const inputs = [of(batch, rows, 3), graph.constant('float32', [3, 3 * width]), of(3 * width)];
+      return graph.add('ms.Attention', inputs, [whole], { num_heads: heads });
+    }
+    case 4: {
+      const x = of(batch, rows, width);
+      const tables = [0, 1].map(() => of(batch, rows, size / 2));
+      return graph.like('RotaryEmbedding', x, [x, ...tables], { num_heads: heads });
+    }
+    case 5: {
+      const x = of(batch, rows, width);
+      const tables = [0, 1].map(() => of(rows, size / 2));
+      return graph.like('ms.RotaryEmbedding', x, [x, graph.numbers(0), ...tables]);
+    }
+    default: {
+      const transB = random.upTo(1);
+      const shape = transB ? [2, width] : [width, 2];
+      const b = graph.chance(0.5) ? graph.constant('float32', shape) : of(...shape);
+      const inputs = [of(batch, rows, width), b];
+      return graph.add('ms.FusedMatMul', inputs, [['float32', [batch, rows, 2]]], {
+        transB,
+        alpha: 0.5,
+      });
+    }
+  }
+}
+
 const steps = [unary, unary, binary, binary, widening, normalize, normalize, reduce, convert];
 steps.push(
   reshape,
@@ -782,6 +906,10 @@ steps.push(
   product,
   product,
   staticProduct,
+  attention,
+  attention,
+  transformerRow,
+  transformerRow,
 );
 
 /**
@@ -801,7 +929,7 @@ export function graphOf(seed) {
   graph.input('float32', [random.pick([1, 3, 36]), random.pick([17, 40])]);
   for (let i = 2 + random.upTo(14); i > 0; --i) random.pick(steps)(graph);
   if (graph.nodes.length === 0) unary(graph);
-  const opsets = { '': 20, [microsoft]: 1 };
+  const opsets = { '': 23, [microsoft]: 1 };
   const known = graph.others.flatMap(({ outputs }) => outputs);
   const outputs = new Set([known.at(-1)]);
   for (let i = random.upTo(2); i > 0; --i) outputs.add(random.pick(known));

@@ -5,6 +5,7 @@ import { allOperators as operators } from '../operators/all.js';
 import { Attributes, invalid, keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from '../read/model.js';
 import { type OnnxDType, storedAs } from '../read/value.js';
+import { expand } from './expand.js';
 import { type ProductCall, products } from './products.js';
 
 const op = 'loadModel';
@@ -52,7 +53,7 @@ export function checkGraph(
     else constants.set(name, tensor);
   }
   const given = graph.inputs.filter(({ name }) => !constants.has(name));
-  const all = graph.nodes.map(trimmed);
+  const all = graph.nodes.map(trimmed).flatMap(expand);
   const makers = findMakers(all, given, graph.initializers);
   const outputs = chosen ? chosenOutputs(graph, chosen, makers) : graph.outputs;
   const needed = findNeeded(outputs, makers);

@@ -2,7 +2,7 @@
 import type { DataArray } from '../../base/tensor.js';
 import type { OperationName } from '../../call/call.js';
 import type { Activation } from '../../call/options.js';
-import type { Attributes } from '../operators/operator.js';
+import { type Attributes, unsupported } from '../operators/operator.js';
 import type { OnnxNode } from '../read/model.js';
 import type { OnnxDType } from '../read/value.js';
 
@@ -119,6 +119,7 @@ export const products = new Map<string, Product>([
   ['com.microsoft.DynamicQuantizeMatMul', { opsets: [1, 1], most: 5, compile: compileDynamic }],
   ['com.microsoft.MatMulIntegerToFloat', { opsets: [1, 1], most: 7, compile: compileToFloat }],
   ['com.microsoft.MatMulNBits', { opsets: [1, 1], most: 6, compile: compileNBits }],
+  ['com.microsoft.FusedMatMul', { opsets: [1, 1], most: 3, compile: compileFused }],
 ]);
 
 /** M or N: the size of the axis that does not vanish. */
@@ -168,6 +169,36 @@ function compileMatMul(): ProductCall {
     ...stacked('matmul', 1, ([a]) => typeOf(a)),
     fuses: { alpha: true, bias: 'any', activation: true },
     arguments: ([a, b], weights, { bias, ...options }) => [a, weights ?? b, bias, options],
+  };
+}
+
+/** A node that `expand` makes may also have a bias. */
+function compileFused(attributes: Attributes, _: number, node: OnnxNode): ProductCall {
+  const alpha = attributes.float('alpha', 1);
+  const transposeA = attributes.flag('transA', false);
+  const transposeB = attributes.flag('transB', false);
+  if (attributes.flag('transBatchA', false) || attributes.flag('transBatchB', false))
+    throw unsupported(node, 'has transBatchA or transBatchB, which is not supported');
+  const turned = (shape: readonly number[], isTurned: boolean) =>
+    isTurned && shape.length > 1 ? [...shape.slice(0, -2), ...shape.slice(-2).reverse()] : shape;
+  return {
+    ...stacked('matmul', 1, ([a]) => typeOf(a)),
+    fuses: { alpha: false, bias: node.inputs[2] ? 'none' : 'any', activation: true },
+    pack: ({ 1: b }) =>
+      shapeOf(b).length < 2 ? undefined : [b, { op: 'gemm', trans: transposeB }],
+    result: (inputs, weights) => ({
+      dtype: typeOf(inputs[0]),
+      shape: shapeOfMatMul(
+        turned(shapeOf(inputs[0]), transposeA),
+        weights?.shape ?? turned(shapeOf(inputs[1]), transposeB),
+      ),
+    }),
+    arguments: ([a, b, c], weights, { bias, ...options }) => [
+      a,
+      weights ?? b,
+      c ?? bias,
+      { alpha, transposeA, transposeB: transposeB && !weights, ...options },
+    ],
   };
 }
 

@@ -1,6 +1,7 @@
 /** All operators that are not products. */
 import type { OnnxNode } from '../read/model.js';
 import { activations } from './activations.js';
+import { transformers } from './attention.js';
 import { comparisons } from './comparisons.js';
 import { define, type Row } from './define.js';
 import { elementwise } from './elementwise.js';
@@ -23,6 +24,7 @@ export const rows: readonly Row[] = [
   reductions,
   shapes,
   indices,
+  transformers,
 ].flat();
 
 /** @internal By `keyOf`. */

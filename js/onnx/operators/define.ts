@@ -22,6 +22,8 @@ export const kinds: Readonly<Record<string, string>> = {
   ranged: `${floats} int32`,
   byte: 'uint8 int8',
   signed: `${floats} int32 int64 int8`,
+  half: 'float32 float16 bfloat16',
+  mask: 'float32 float16 bfloat16 bool',
 };
 
 /** The newest opset of ONNX that is known. */

@@ -2,7 +2,7 @@
 import { arrayOf } from '../../base/arrays.js';
 import { ShapeError } from '../../base/errors.js';
 import type { OnnxNode } from '../read/model.js';
-import { storedAs, type Value } from '../read/value.js';
+import { type Make, storedAs, type Value } from '../read/value.js';
 import {
   axisOf,
   type Compute,
@@ -47,42 +47,56 @@ function layerNormalization(attributes: Attributes, _: number, node: OnnxNode): 
   const epsilon = attributes.float('epsilon', Math.fround(1e-5));
   if (attributes.int('stash_type', 1) !== 1)
     throw unsupported(node, 'has a stash_type other than 1, which is not supported');
-  return ([input, scale, bias], make) => {
-    const { dtype, shape } = input as Value;
-    const axis = axisOf(given, shape.length);
-    const inner = shape.slice(axis);
-    const size = sizeOf(inner);
-    const rows = shape.map((size, i) => (i < axis ? size : 1));
-    const y = make(dtype, shape);
-    const statistics = node.outputs.length > 1 ? [0, 1].map(() => make('float32', rows)) : [];
-    /** Scale or B: as large as a row, or broadcast to all of them. */
-    const spread = (part: Value, name: string): Value => {
-      const from = part.shape;
-      if (from.some((each, j) => each !== 1 && each !== shape.at(j - from.length)))
-        refuse(
-          ShapeError,
-          name,
-          `has shape ${shown(from)}`,
-          `a shape that broadcasts to ${shown(shape)}`,
-        );
-      return shown(from) === shown(inner)
-        ? part
-        : picked(make, part, shape, stridesIn(shape, from));
-    };
-    const zero = { dtype, shape: [], data: arrayOf(storedAs(dtype), 1) };
-    const parts = [spread(scale as Value, 'Scale'), bias ? spread(bias, 'B') : zero];
-    const along = [size, 1];
-    const stridesOf = (part: Value) => [sizeOf(part.shape) === size ? 0 : size, 1];
-    const spreads = parts.map((part) => (part === zero ? [0, 0] : stridesOf(part)));
-    const form = {
-      name: `LayerNormalization${statistics.length > 0 ? 'Statistics' : ''}`,
-      dims: [sizeOf(rows), size],
-      strides: [along, ...spreads, along, [1, 0], [1, 0]],
-      attributes: [epsilon],
-    };
-    recordForm(form, [input as Value, ...parts, y, ...statistics], true);
-    return [y, ...statistics];
+  const name = `LayerNormalization${node.outputs.length > 1 ? 'Statistics' : ''}`;
+  return ([input, scale, bias], make) =>
+    normalized(make, name, input as Value, given, epsilon, scale as Value, bias);
+}
+
+/**
+ * @internal Normalizes along an axis and those after it.
+ * @param name the step, which has one result, or as `...Statistics` three
+ */
+export function normalized(
+  make: Make,
+  name: string,
+  input: Value,
+  given: number,
+  epsilon: number,
+  scale: Value,
+  bias?: Value,
+): Value[] {
+  const { dtype, shape } = input;
+  const axis = axisOf(given, shape.length);
+  const inner = shape.slice(axis);
+  const size = sizeOf(inner);
+  const rows = shape.map((size, i) => (i < axis ? size : 1));
+  const y = make(dtype, shape);
+  const statistics = name.endsWith('Statistics') ? [0, 1].map(() => make('float32', rows)) : [];
+  /** Scale or B: as large as a row, or broadcast to all of them. */
+  const spread = (part: Value, name: string): Value => {
+    const from = part.shape;
+    if (from.some((each, j) => each !== 1 && each !== shape.at(j - from.length)))
+      refuse(
+        ShapeError,
+        name,
+        `has shape ${shown(from)}`,
+        `a shape that broadcasts to ${shown(shape)}`,
+      );
+    return shown(from) === shown(inner) ? part : picked(make, part, shape, stridesIn(shape, from));
   };
+  const zero = { dtype, shape: [], data: arrayOf(storedAs(dtype), 1) };
+  const parts = [spread(scale, 'Scale'), bias ? spread(bias, 'B') : zero];
+  const along = [size, 1];
+  const stridesOf = (part: Value) => [sizeOf(part.shape) === size ? 0 : size, 1];
+  const spreads = parts.map((part) => (part === zero ? [0, 0] : stridesOf(part)));
+  const form = {
+    name,
+    dims: [sizeOf(rows), size],
+    strides: [along, ...spreads, along, [1, 0], [1, 0]],
+    attributes: [epsilon],
+  };
+  recordForm(form, [input, ...parts, y, ...statistics], true);
+  return [y, ...statistics];
 }
 
 /** @internal The operators of this file. None needs elements to know a shape. */

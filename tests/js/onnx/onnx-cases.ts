@@ -2,6 +2,7 @@
 import type { OnnxDType } from 'wgemm/onnx';
 import { type Float, toBits } from '../support/dtypes.js';
 import { type Input, ints, type NodeCase, tensor } from './onnx-nodes.js';
+import { transformerCases } from './transformer-cases.js';
 
 type Values = readonly (number | bigint)[];
 const f = Math.fround;
@@ -1229,4 +1230,5 @@ export const cases: readonly Case[] = [
     ['int64', [2, 2], [0n, 1n, 1n, 0n]],
   ],
   ['NonZero of a scalar', { op: 'NonZero', inputs: [x([5], [], 'int64')] }, ['int64', [0, 1], []]],
+  ...transformerCases,
 ];

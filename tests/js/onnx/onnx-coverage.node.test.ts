@@ -82,6 +82,8 @@ describe('runs in each type that it allows', () => {
       /** The input that an input must have the type of. */
       const leaderOf = (i: number): number =>
         kindOf(i) === 'first' ? 0 : kindOf(i) === 'same' ? leaderOf(i - 1) : i;
+      // The row takes the product that `expand` makes of the first inputs.
+      if (key === 'com.microsoft.Attention') return;
       for (const [what, node] of cases.filter(([, node]) => keyOf(node) === key))
         for (const [leader, given] of node.inputs.entries())
           for (const dtype of kinds[kindOf(leader)]?.split(' ') ?? []) {

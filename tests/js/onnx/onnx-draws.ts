@@ -2,6 +2,7 @@
 import type { OnnxDType } from 'wgemm/onnx';
 import { count, type Input, ints, type NodeCase, randomTensor, tensor } from './onnx-nodes.js';
 import type { Random } from '../support/random.js';
+import { transformerDraws } from './transformer-draws.js';
 
 export type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
 
@@ -978,6 +979,7 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
     1e-5,
   ],
   Constant: [constant],
+  ...transformerDraws,
 };
 
 /** A problem of QLinearMatMul. The runtime has no kernel of int8 by uint8. */
