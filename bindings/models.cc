@@ -11,6 +11,8 @@ using namespace wgemm;
 
 constexpr OtherSteps kSteps = {nn::step_bytes, nn::read_step, nn::run_step};
 
+Program* program_at(uintptr_t program) { return reinterpret_cast<Program*>(program); }
+
 }  // namespace
 
 // The glue of the core has no abort(), which libc++ calls if a container gets no memory.
@@ -18,6 +20,10 @@ extern "C" void abort() { __builtin_trap(); }
 
 EMSCRIPTEN_BINDINGS(wgemm_models) {
   bindings::other_steps = &kSteps;
+  emscripten::function(
+      "takePlans", +[](uintptr_t program, uintptr_t other) {
+        program_at(program)->take_plans(program_at(other));
+      });
   // The name of an operator, by its number; 0 if there are fewer.
   emscripten::function(
       "operatorName", +[](int number) {

@@ -37,7 +37,7 @@ export interface InstanceLink extends HandleLink {
   /** The number of a handle. */
   numberOf(handle: WorkerObject, op: string, name: string): number;
   callModel(
-    method: 'loadModel' | 'run' | 'explainModel',
+    method: 'loadModel' | 'run' | 'explainModel' | 'modelState',
     options: CallOptions | undefined,
     read: () => ModelRequest,
   ): Promise<unknown>;

@@ -54,7 +54,9 @@ export interface CoreModule {
   /** The node of the step that failed in the last run. */
   failedNode(program: number): number;
   dropProgram(program: number): void;
-  /** In modules for models, from bindings/models.cc. */
+  // In modules for models, from bindings/models.cc:
+  /** A program takes the plans of products from another one, if their words are the same. */
+  takePlans?(program: number, other: number): void;
   operatorName?(number: number): number;
 }
 

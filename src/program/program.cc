@@ -1,6 +1,7 @@
 #include "program/program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -83,6 +84,16 @@ Program* Program::make(Context& context, std::span<const double> words, PlanProd
 void Program::destroy(Context& context) {
   for (const Step& step : steps_) context.release(step.product);
   context.release(this);
+}
+
+void Program::take_plans(Program* other) {
+  for (size_t i = 0; i < std::min(steps_.size(), other->steps_.size()); ++i) {
+    Step &to = steps_[i], &from = other->steps_[i];
+    if (from.product != nullptr && to.product == nullptr && to.operation == from.operation &&
+        to.words.size() == from.words.size() &&
+        std::memcmp(to.words.data(), from.words.data(), to.words.size_bytes()) == 0)
+      to.product = std::exchange(from.product, nullptr);
+  }
 }
 
 Status Program::plan_product(Context& context, Step* step) {

@@ -48,6 +48,9 @@ class alignas(8) Program {
   Status run(Context& context, size_t first, size_t end);
   int failed_node() const { return failed_node_; }
 
+  // Takes the plans of products from a program with the same steps, if their words are the same.
+  void take_plans(Program* other);
+
  private:
   struct Product {
     PlannedCall planned;

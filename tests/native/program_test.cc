@@ -128,6 +128,32 @@ TEST(Program, NeedsMemoryForPlans) {
   EXPECT_EQ(small.bytes_in_use(), 0U);
 }
 
+TEST(Program, TakesThePlansOfProductsThatAreTheSame) {
+  Context context;
+  alignas(16) float a[] = {1, 2, 3, 4}, b[] = {1, 0, 0, 1}, y[4], z[4];
+  bool is_valid = false;
+  const auto make = [&](const float* second) {
+    const std::vector<double> words = {-1, 0, 3, address_of(a), address_of(b), address_of(y),
+                                       -1, 1, 3, address_of(a), address_of(b), address_of(second)};
+    return Program::make(context, words, plan_gemm, nullptr, &is_valid);
+  };
+  Program* const first = make(y);
+  ASSERT_TRUE(first->run(context, 0, SIZE_MAX).ok());
+  const size_t planned = context.bytes_in_use();
+  Program* const second = make(z);
+  const size_t made = context.bytes_in_use() - planned;
+  second->take_plans(first);
+  first->destroy(context);
+  // One of two plans has moved, and the other has ended.
+  const size_t plan = (planned - made) / 2;
+  EXPECT_EQ(context.bytes_in_use(), made + plan);
+  ASSERT_TRUE(second->run(context, 0, SIZE_MAX).ok());
+  EXPECT_EQ(context.bytes_in_use(), made + 2 * plan);
+  EXPECT_EQ(z[3], 4);
+  second->destroy(context);
+  EXPECT_EQ(context.bytes_in_use(), 0U);
+}
+
 TEST(Program, RefusesWordsOutOfRange) {
   Context context;
   alignas(16) float x[2] = {};

@@ -116,7 +116,8 @@ describe('models: true', () => {
         ] as const) {
           const bytes = await bytesAt(new URL(import.meta.resolve(`wgemm/assets/${file}`)));
           const text = new TextDecoder('latin1').decode(bytes);
-          expect(text.includes('operatorName\0'), file).toBe(has);
+          for (const name of ['takePlans', 'operatorName'])
+            expect(text.includes(`${name}\0`), `${file}: ${name}`).toBe(has);
         }
       }
     },
