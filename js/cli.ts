@@ -10,6 +10,7 @@ import {
   loadModel,
   type Model,
   type ModelProduct,
+  type ModelStep,
   type ModelTensor,
   type OnnxModel,
   type OnnxValueInfo,
@@ -20,8 +21,9 @@ const usage = `wgemm ${version}
 
   npx wgemm model.onnx [options]
 
-prints the products of a model with their shapes, types, plans and times, on inputs of zeros. If
-wgemm cannot run the model, it lists the operators that are missing.
+prints the steps of a model with their times, on inputs of zeros, and which nodes each step fuses.
+For products it also prints shapes, types and plans. If wgemm cannot run the model, it lists the
+operators that are missing, before it reads data in other files.
 
   --dim name=size   the size of a dynamic dimension; may be repeated. Default: 1
   --output name     an output to compute, with what it needs; may be repeated. Default: all
@@ -66,7 +68,14 @@ async function main(): Promise<void> {
   const sizes = new Map((values.dim ?? []).map(readDim));
 
   const bytes = await readWhole(path);
-  const model = await readOnnx(bytes, { externalData: (part) => readPart(path, part) });
+  let zeros = new Uint8Array();
+  // The title needs no data of other files.
+  const model = await readOnnx(bytes, {
+    externalData({ location, length }) {
+      if (zeros.length < length) zeros = allocate(location, length);
+      return zeros.subarray(0, length);
+    },
+  });
   const { graph } = model;
   checkDims(graph.inputs, sizes);
   console.log(title(basename(path), bytes.length, model));
@@ -74,7 +83,11 @@ async function main(): Promise<void> {
     for (const info of values)
       if (name === 'out' || !graph.initializers.has(info.name))
         console.log(`  ${name.padEnd(4)} ${shown(info.name)} ${declared(info)}`);
-  const loaded = await loadModel(model, { threads, outputs: values.output });
+  const loaded = await loadModel(bytes, {
+    threads,
+    outputs: values.output,
+    externalData: (part) => readPart(path, part),
+  });
   try {
     const inputs = loaded.inputs.filter(({ name }) => !graph.initializers.has(name));
     await measure(loaded, inputs, sizes, runs);
@@ -126,18 +139,21 @@ async function read(
   offset: number,
   length: number,
 ): Promise<Uint8Array> {
-  let bytes;
-  try {
-    bytes = new Uint8Array(length);
-  } catch {
-    throw new Failure(`not enough memory for ${length} bytes of ${shown(name)}`);
-  }
+  const bytes = allocate(name, length);
   for (let at = 0; at < length;) {
     const { bytesRead } = await file.read(bytes, at, Math.min(length - at, 2 ** 30), offset + at);
     if (bytesRead === 0) throw new Failure(`${shown(name)} became shorter while it was read`);
     at += bytesRead;
   }
   return bytes;
+}
+
+function allocate(name: string, length: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(length);
+  } catch {
+    throw new Failure(`not enough memory for ${length} bytes of ${shown(name)}`);
+  }
 }
 
 /** Reads a part of a file in the folder of the model. */
@@ -219,27 +235,35 @@ async function measure(
     );
   }
   const feeds = zerosOf(inputs, shapes);
+  const products = await model.explain(shapes);
   const times: number[][] = [];
   const totals: number[] = [];
-  let products: ModelProduct[] = [];
+  let steps: ModelStep[] = [];
   // The first run is slower, since it plans memory.
   for (let i = -1; i < runs; ++i) {
-    products = await model.explain(shapes);
+    steps = await model.explain(shapes, { steps: true });
     const start = performance.now();
     await model.run(feeds);
     if (i < 0) continue;
     totals.push(performance.now() - start);
-    products.forEach(({ time }, i) => (times[i] ??= []).push(time));
+    steps.forEach(({ time }, i) => (times[i] ??= []).push(time));
   }
-  const medians = products.map((_, i) => median(times[i] ?? []));
-  const rows = products.map((product, i) => row(product, medians[i] as number));
+  const keyOf = ({ node, op }: ModelStep | ModelProduct) => JSON.stringify([node, op]);
+  const found = new Map(products.map((product) => [keyOf(product), product]));
+  const medians = steps.map((_, i) => median(times[i] ?? []));
+  let inProducts = 0;
+  const rows = steps.map((step, i) => {
+    const product = found.get(keyOf(step));
+    const time = medians[i] as number;
+    if (product) inProducts += time;
+    return row(step, product, time);
+  });
   console.log();
   if (rows.length > 0) table([['node', 'operator', 'product', 'types', 'plan', 'ms'], ...rows]);
   const total = median(totals);
-  const inProducts = medians.reduce((sum, time) => sum + time, 0);
   const part = total > 0 ? ` (${((100 * inProducts) / total).toFixed(0)}% of the run)` : '';
-  const found = `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}`;
-  console.log(`${products.length > 0 ? found : 'no products'}; the run: ${milliseconds(total)} ms`);
+  const sum = `${count(products.length, 'product')}: ${milliseconds(inProducts)} ms${part}`;
+  console.log(`${products.length > 0 ? sum : 'no products'}; the run: ${milliseconds(total)} ms`);
 }
 
 /** Inputs of zeros. */
@@ -263,13 +287,19 @@ function zerosOf(
   return feeds;
 }
 
-function row({ node, op, fused, operands, packed, plan }: ModelProduct, time: number): string[] {
+function row(
+  { node, op, fused, where }: ModelStep,
+  product: ModelProduct | undefined,
+  time: number,
+): string[] {
+  const title = [shown(node), [op, ...fused].join(' + ')];
+  if (!product) return [...title, '', '', where === 'JavaScript' ? where : '', milliseconds(time)];
+  const { operands, packed, plan } = product;
   const shapes = operands.map(({ shape }) => `[${shape.join(', ')}]`);
   const types = operands.map(({ dtype }) => dtype);
   const { kernel, regime, threads } = plan;
   return [
-    shown(node),
-    [op, ...fused].join(' + '),
+    ...title,
     `${shapes.slice(0, -1).join(' x ')} = ${shapes.at(-1) ?? ''}`,
     new Set(types).size === 1
       ? (types[0] as string)

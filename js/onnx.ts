@@ -18,9 +18,12 @@ export type { ExternalData } from './onnx/read/tensors.js';
 export { type ReadOptions, readOnnx } from './onnx/read/read.js';
 export { loadModel, type LoadOptions } from './onnx/run/load.js';
 export type {
+  ExplainOptions,
   Model,
   ModelProduct,
   ModelResult,
+  ModelState,
+  ModelStep,
   ModelTensor,
   RunOptions,
 } from './onnx/run/model.js';

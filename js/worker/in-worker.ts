@@ -34,6 +34,7 @@ import {
   type Packet,
   sentArray,
   type Started,
+  type StateOrder,
   type Values,
 } from './message.js';
 
@@ -78,8 +79,24 @@ export interface WorkerModel {
   /** The description of the model for the page. */
   readonly described: object;
   /** @param pause lets the worker take messages. It rejects if the page has cancelled the run */
-  run(operands: readonly (Operand | null)[], pause: Pause): Promise<Sent>;
-  explain(operands: readonly (Operand | null)[]): unknown;
+  run(
+    operands: readonly (Operand | null)[],
+    pause: Pause,
+    state: WorkerState | undefined,
+  ): Promise<Sent>;
+  explain(
+    operands: readonly (Operand | null)[],
+    hasSteps: boolean,
+    state: WorkerState | undefined,
+  ): unknown;
+  state(keep: NonNullable<StateOrder['keep']>): WorkerState;
+  dispose(): void;
+}
+
+/** @internal A state of a model in the worker. */
+export interface WorkerState {
+  cut(length: number): void;
+  clone(): WorkerState;
   dispose(): void;
 }
 
@@ -104,7 +121,7 @@ export const models: {
   ) => Promise<WorkerModel>;
 } = {};
 
-type WorkerObject = HeapTensor | PackedWeights | Recording | Layer | WorkerModel;
+type WorkerObject = HeapTensor | PackedWeights | Recording | Layer | WorkerModel | WorkerState;
 
 /** The objects that the handles of the page stand for, by number. */
 const objects = new Map<number, WorkerObject>();
@@ -229,9 +246,16 @@ const calls: { readonly [M in Method]: RunMethod<M> } = {
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
   deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
-  run: ({ object }, operands) => runObject(objects.get(object) as Runnable, operands),
+  run: ({ object, state }, operands) =>
+    runObject(objects.get(object) as Runnable, operands, stateAt(state)),
   loadModel,
-  explainModel: ({ object }, operands) => (objects.get(object) as WorkerModel).explain(operands),
+  explainModel: ({ object, state, hasSteps = false }, operands) =>
+    (objects.get(object) as WorkerModel).explain(operands, hasSteps, stateAt(state)),
+  modelState: ({ object, keep, length }) => {
+    if (keep) return (objects.get(object) as WorkerModel).state(keep);
+    const state = stateAt(object) as WorkerState;
+    return length === undefined ? state.clone() : state.cut(length);
+  },
   record: ({ calls }, operands) => record(calls, operands),
   alloc: (values) => allocTensor(core, values),
   memory: () => memoryOf(core),
@@ -295,10 +319,17 @@ function pauseIn(call: typeof running): Pause {
 /** The objects that have `run`. */
 type Runnable = Recording | Layer | WorkerModel;
 
-function runObject(object: Runnable, operands: (Operand | null)[]): unknown {
+const stateAt = (number: number | undefined) =>
+  number === undefined ? undefined : (objects.get(number) as WorkerState);
+
+function runObject(
+  object: Runnable,
+  operands: (Operand | null)[],
+  state: WorkerState | undefined,
+): unknown {
   if (object instanceof Recording) return void object.run();
   return 'described' in object
-    ? object.run(operands, pauseIn(running))
+    ? object.run(operands, pauseIn(running), state)
     : runLayer(object, operands);
 }
 
@@ -381,6 +412,10 @@ function isModel(result: unknown): result is WorkerModel {
   return typeof result === 'object' && result !== null && 'described' in result;
 }
 
+function isState(result: unknown): result is WorkerState {
+  return typeof result === 'object' && result !== null && 'cut' in result;
+}
+
 /** The message about a result. */
 function outcomeOf(result: unknown): Outcome {
   if (result instanceof Sent) return { ...result };
@@ -389,7 +424,8 @@ function outcomeOf(result: unknown): Outcome {
     HeapTensor.is(result) ||
     PackedWeights.is(result) ||
     result instanceof Recording ||
-    isLayer(result)
+    isLayer(result) ||
+    isState(result)
   )
     return { held: hold(result), buffers: [] };
   if (classOf(result) !== undefined) return sentArray(result as DataArray);
@@ -402,7 +438,7 @@ function outcomeOf(result: unknown): Outcome {
 function hold(object: WorkerObject): Held {
   const id = ++lastHandle;
   objects.set(id, object);
-  if ('described' in object || object instanceof Recording)
+  if ('described' in object || object instanceof Recording || isState(object))
     return { kind: 'weights', id, dtype: 'float32', shape: [] };
   if ('inputs' in object) {
     const { inputs, outputs, dtype, byteLength } = object;

@@ -247,7 +247,7 @@ export class Link implements Reader, InstanceLink {
 
   /** Makes a call about a model. */
   async callModel(
-    method: 'loadModel' | 'run' | 'explainModel',
+    method: 'loadModel' | 'run' | 'explainModel' | 'modelState',
     options: CallOptions | undefined,
     read: () => ModelRequest,
   ): Promise<unknown> {

@@ -32,12 +32,17 @@ export interface Values extends Record<
   deserializeLinear: undefined;
   /**
    * Its operands are x and `out` of a layer, the feeds of a model, or none for a recording.
-   * `object`: its number.
+   * `object`: its number. `state`: the number of a state of the model.
    */
-  run: { readonly object: number };
+  run: { readonly object: number; readonly state?: number | undefined };
   loadModel: ModelOrder;
   /** Its operands are the feeds. `object`: the number of the model. */
-  explainModel: { readonly object: number };
+  explainModel: {
+    readonly object: number;
+    readonly state?: number | undefined;
+    readonly hasSteps?: boolean | undefined;
+  };
+  modelState: StateOrder;
   /** Its operands are the operands of all calls, one call after the other. */
   record: {
     readonly calls: readonly {
@@ -62,6 +67,16 @@ export interface ModelOrder {
   readonly outputs: readonly string[] | undefined;
   /** Whether the page wants to know the progress. */
   readonly hasProgress: boolean;
+}
+
+/** @internal The page's request about a state. Without `length`, to copy it. */
+export interface StateOrder {
+  /** The number of the state; with `keep`, the number of the model that makes one. */
+  readonly object: number;
+  /** The indices of outputs, and of the inputs that they become. */
+  readonly keep?: readonly (readonly [output: number, input: number])[];
+  /** How many rows stay. */
+  readonly length?: number;
 }
 
 /** @internal */

@@ -3,7 +3,8 @@ import { broadcasted, scalar, scaleAndShift } from '../operators/elementwise.js'
 import { channelsOf } from '../operators/statistics.js';
 import { inArray } from '../operators/storage.js';
 import type { Value } from '../read/value.js';
-import { type CheckedNode, compile } from './graph.js';
+import type { CheckedNode } from './checked.js';
+import { compile } from './graph.js';
 import { findTakers } from './match.js';
 
 /** @internal Returns the nodes that are left. Their new weights and biases become constants. */

@@ -2,11 +2,14 @@
 import { dtypesOf } from '../../base/arrays.js';
 import { ArgumentError, describe, DTypeError, UnsupportedError } from '../../base/errors.js';
 import { allOperators as operators } from '../operators/all.js';
-import { Attributes, invalid, keyOf, nameOf, type Run, titleOf } from '../operators/operator.js';
+import { Attributes, invalid, keyOf, nameOf, titleOf } from '../operators/operator.js';
 import type { OnnxModel, OnnxNode, OnnxTensor, OnnxValueInfo } from '../read/model.js';
 import { type OnnxDType, storedAs } from '../read/value.js';
+import { type Branch, type Branches, expanded } from './branches.js';
+import type { CheckedBranch, CheckedNode } from './checked.js';
 import { expand } from './expand.js';
-import { type ProductCall, products } from './products.js';
+import { products } from './products.js';
+import { nodesOf, tables } from './tables.js';
 
 const op = 'loadModel';
 
@@ -15,15 +18,6 @@ const mostListed = 20;
 
 /** The most operators that one error lists. No model has as many. */
 const mostOperators = 500;
-
-/** @internal A node that is supported: either an operator, or a product. */
-export interface CheckedNode {
-  readonly node: OnnxNode;
-  readonly run: Run | undefined;
-  readonly product: ProductCall | undefined;
-  /** The nodes that it stands for, in order. They run instead, if it refuses their operands. */
-  readonly originals: readonly CheckedNode[] | undefined;
-}
 
 /** @internal A graph that is checked. */
 export interface CheckedGraph {
@@ -46,19 +40,27 @@ export function checkGraph(
   const constants = new Map<string, OnnxTensor>();
   const defaults = new Map<string, OnnxTensor>();
   const unread = new Map<string, string>();
-  for (const [name, tensor] of graph.initializers) {
+  const branches: Branches = new Map();
+  const all = graph.nodes.flatMap((node) => expand(expanded(node, branches)));
+  const nested = Array.from(branches.values(), (both) => both.map((one) => [...one.initializers]));
+  for (const [name, tensor] of [...graph.initializers, ...nested.flat(2)]) {
     if (tensor.data === undefined) unread.set(name, tensor.dtype);
     // Before version 4 each initializer was an input, too.
     else if (irVersion >= 4 && isInput.has(name)) defaults.set(name, tensor);
     else constants.set(name, tensor);
   }
   const given = graph.inputs.filter(({ name }) => !constants.has(name));
-  const all = graph.nodes.map(trimmed).flatMap(expand);
   const makers = findMakers(all, given, graph.initializers);
   const outputs = chosen ? chosenOutputs(graph, chosen, makers) : graph.outputs;
   const needed = findNeeded(outputs, makers);
-  const isNeeded = ({ outputs }: OnnxNode) => outputs.some((name) => name && needed.has(name));
-  const nodes = checkOperators(inOrder(all.filter(isNeeded), makers), opsets, outputs);
+  const nodes = checkOperators(
+    neededIn(all, needed, makers),
+    opsets,
+    outputs,
+    branches,
+    makers,
+    constants,
+  );
   const inputs = given.filter(({ name }) => !chosen || needed.has(name));
   for (const { name, dtype } of inputs) {
     if (
@@ -74,11 +76,33 @@ export function checkGraph(
     if (dtype !== undefined)
       throw lacking(argument, `${title} the constant ${describe(name)}`, dtype);
   };
-  for (const { node } of nodes)
+  for (const { node } of withBranches(nodes))
     for (const name of node.inputs) check(name, node.name, `${titleOf(node)} takes`);
   for (const { name } of outputs) check(name, name, 'the model returns');
-  return { nodes, constants, inputs, defaults, outputs };
+  // The map of a ZipMap is a tensor here.
+  const isMap = ({ name }: OnnxValueInfo) => makers.get(name)?.op === 'ZipMap';
+  const results = outputs.map((info) =>
+    isMap(info) ? Object.freeze({ ...info, dtype: 'float32' as const, shape: undefined }) : info,
+  );
+  return { nodes, constants, inputs, defaults, outputs: results };
 }
+
+/** The nodes that make needed names, each after the nodes that make its inputs. */
+function neededIn(
+  nodes: readonly OnnxNode[],
+  needed: ReadonlySet<string>,
+  makers: Makers,
+): readonly OnnxNode[] {
+  const isNeeded = ({ outputs }: OnnxNode) => outputs.some((name) => name && needed.has(name));
+  return inOrder(nodes.filter(isNeeded), makers);
+}
+
+/** Nodes, and the nodes in their branches. */
+const withBranches = (nodes: readonly CheckedNode[]): readonly CheckedNode[] =>
+  nodes.flatMap((one) => [
+    one,
+    ...(one.branches?.flatMap(({ nodes }) => withBranches(nodes)) ?? []),
+  ]);
 
 const lacking = (argument: string, what: string, dtype: string) =>
   new DTypeError(op, argument, `${op}: ${what} of type ${dtype}, which wgemm does not have`);
@@ -88,29 +112,53 @@ function checkOperators(
   nodes: readonly OnnxNode[],
   opsets: ReadonlyMap<string, number>,
   outputs: readonly OnnxValueInfo[],
+  branches: Branches,
+  makers: Makers,
+  constants: Map<string, OnnxTensor>,
 ): CheckedNode[] {
   /** By operator and reason: the first node, and the number of nodes. */
   const faults = new Map<string, { node: OnnxNode; reason: string; count: number }>();
   /** Names of values that need a node at fault. */
   const spoilt = new Set<string>();
-  const checked: CheckedNode[] = [];
-  for (const node of nodes) {
-    const opset = opsets.get(node.domain) ?? (node.domain === 'com.microsoft' ? 1 : undefined);
-    let reason = versionProblem(node, opset);
-    try {
-      if (reason === undefined) checked.push(compile(node, opset as number));
-    } catch (error) {
-      if (!(error instanceof UnsupportedError)) throw error;
-      reason = error.message.replace(`${op}: ${titleOf(node)} `, '');
+  const checkAll = (nodes: readonly OnnxNode[], makers: Makers): CheckedNode[] => {
+    const checked: CheckedNode[] = [];
+    for (const node of nodes) {
+      const opset = opsets.get(node.domain) ?? (node.domain === 'com.microsoft' ? 1 : undefined);
+      const both = branches.get(node);
+      let reason = both ? undefined : versionProblem(node, opset);
+      try {
+        if (both)
+          checked.push(
+            ifOf(
+              node,
+              both.map((branch) => checkBranch(branch, makers)),
+            ),
+          );
+        else if (reason === undefined)
+          checked.push(...compileAll(node, opset as number, constants));
+      } catch (error) {
+        if (!(error instanceof UnsupportedError)) throw error;
+        reason = error.message.replace(`${op}: ${titleOf(node)} `, '');
+      }
+      const isSpoilt = (name: string) => spoilt.has(name);
+      const isInner = both?.some(({ outputs }) => outputs.some(isSpoilt)) === true;
+      if (reason === undefined && !isInner && !node.inputs.some(isSpoilt)) continue;
+      for (const name of node.outputs) if (name) spoilt.add(name);
+      if (reason === undefined) continue;
+      const key = `${keyOf(node)} ${reason}`;
+      const fault = faults.get(key);
+      if (fault) ++fault.count;
+      else faults.set(key, { node, reason, count: 1 });
     }
-    if (reason === undefined && !node.inputs.some((name) => spoilt.has(name))) continue;
-    for (const name of node.outputs) if (name) spoilt.add(name);
-    if (reason === undefined) continue;
-    const key = `${keyOf(node)} ${reason}`;
-    const fault = faults.get(key);
-    if (fault) ++fault.count;
-    else faults.set(key, { node, reason, count: 1 });
-  }
+    return checked;
+  };
+  /** @param outer the makers of the names around the node */
+  const checkBranch = ({ nodes, initializers, outputs }: Branch, outer: Makers): CheckedBranch => {
+    const around = new Map(Array.from(outer.keys(), (name) => [name, undefined] as const));
+    const makers = new Map([...around, ...findMakers(nodes, [], initializers)]);
+    return { nodes: checkAll(neededIn(nodes, findMade(outputs, makers), makers), makers), outputs };
+  };
+  const checked = checkAll(nodes, makers);
   if (faults.size === 0) return checked;
   const missing: string[] = [];
   const wrong: string[] = [];
@@ -156,25 +204,41 @@ export function listNames(names: Iterable<string>): string {
   return more > 0 ? `${shown} and ${more} more` : shown || 'none';
 }
 
-/** The node without absent inputs and outputs at the end of their lists. */
-function trimmed(node: OnnxNode): OnnxNode {
-  const trim = (names: readonly string[]) => {
-    let { length } = names;
-    while (length > 0 && names[length - 1] === '') --length;
-    return length === names.length ? names : names.slice(0, length);
-  };
-  return { ...node, inputs: trim(node.inputs), outputs: trim(node.outputs) };
-}
+/** Why operators that wgemm does not have are not supported, if others cannot replace them. */
+const refused: readonly (readonly [operators: RegExp, reason: string])[] = [
+  [/^(Loop|Scan)$/, 'repeats a graph, which is not supported; export the model without loops'],
+  [/^ai\.onnx\.ml\.TreeEnsemble/, 'computes decision trees, which are not supported'],
+  [
+    /^String|^RegexFullMatch$|^ai\.onnx\.ml\.(CategoryMapper|DictVectorizer|LabelEncoder)$|TfIdf/,
+    'computes strings, which are not supported',
+  ],
+];
 
 /** Why the opset of a node is not supported; '' if its operator is not known. */
 function versionProblem(node: OnnxNode, opset: number | undefined): string | undefined {
   const key = keyOf(node);
-  const known = products.get(key) ?? operators.get(key);
-  if (known === undefined) return '';
+  const known = products.get(key) ?? operators.get(key) ?? tables.get(key);
+  if (known === undefined) return refused.find(([operators]) => operators.test(key))?.[1] ?? '';
   if (opset === undefined) return 'is of a domain without an opset in the model';
   const [from, to] = known.opsets;
   if (from <= opset && opset <= to) return undefined;
   return `is of opset ${opset}; it must be ${from === to ? from : `from ${from} to ${to}`}`;
+}
+
+/** An If. It is compiled already, except for the operator that reads its condition. */
+function ifOf(node: OnnxNode, branches: readonly CheckedBranch[]): CheckedNode {
+  return { node, run: undefined, product: undefined, originals: undefined, branches };
+}
+
+/** Compiles a node, or the nodes that it stands for. */
+function compileAll(
+  node: OnnxNode,
+  opset: number,
+  constants: Map<string, OnnxTensor>,
+): CheckedNode[] {
+  return tables.has(keyOf(node))
+    ? nodesOf(node, new Attributes(node, opset), compile, constants)
+    : [compile(node, opset)];
 }
 
 /** @internal */
@@ -263,6 +327,12 @@ function findNeeded(outputs: readonly OnnxValueInfo[], makers: Makers): Set<stri
     names.add(name);
   }
   if (names.size === 0) throw new ArgumentError(op, '', `${op}: the model has no outputs`);
+  return findMade(names, makers);
+}
+
+/** Names, and every name that they need. */
+function findMade(wanted: Iterable<string>, makers: Makers): Set<string> {
+  const names = new Set(wanted);
   const needed = new Set<OnnxNode>();
   for (const name of names) {
     const maker = makers.get(name);

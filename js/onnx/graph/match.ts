@@ -5,7 +5,8 @@ import { refuse } from '../operators/define.js';
 import { keyOf } from '../operators/operator.js';
 import type { OnnxAttribute, OnnxNode } from '../read/model.js';
 import type { Value } from '../read/value.js';
-import { type CheckedNode, compile } from './graph.js';
+import type { CheckedNode } from './checked.js';
+import { compile } from './graph.js';
 
 /**
  * @internal A value, and how nodes compute it.

@@ -7,6 +7,14 @@ import type { HeapTensor } from '../../instance/heap.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { isRecording } from './record.js';
 
+/** @internal A gap after each run of elements: a place where more rows will be. */
+export interface Gap {
+  /** Elements of a run. */
+  readonly from: number;
+  /** Elements from the start of a run to the start of the next one. */
+  readonly to: number;
+}
+
 /** @internal The elements of one value, and of others that have another shape only. */
 export class Root {
   /** How many names have these elements. */
@@ -15,6 +23,8 @@ export class Root {
   bytes = 0;
   /** Whether only a run knows the elements, and so a recorded run must not read them. */
   isOpen = false;
+  /** Absent if the elements are contiguous. */
+  gap: Gap | undefined;
   constructor(
     /** Memory of the instance, of at least as many bytes as the elements. */
     readonly chunk: HeapTensor<Uint8Array> | undefined,
@@ -46,14 +56,15 @@ export class Stored implements Value {
     return this.elements;
   }
 
-  /** As `data`, also while a run is recorded. */
+  /** As `data`, also while a run is recorded. With a gap, the elements in the gaps, too. */
   get elements(): DataArray {
-    const { chunk, array, start } = this.root;
+    const { chunk, array, start, gap } = this.root;
     if (chunk === undefined) return array as DataArray;
     const { buffer, byteOffset } = chunk.data;
+    const size = gap ? (this.size / gap.from) * gap.to : this.size;
     // When memory grows, it moves.
     if (this.#view?.buffer !== buffer)
-      this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset + start, this.size);
+      this.#view = viewOf(storedAs(this.dtype), buffer, byteOffset + start, size);
     return this.#view;
   }
 

@@ -80,6 +80,15 @@ export async function readOnnx(
 ): Promise<OnnxModel> {
   const { externalData } = readOptions(op, options, ['externalData']);
   checkFetch(op, externalData);
+  return readChecked(bytes, externalData as Fetch | undefined);
+}
+
+/** @internal As `readOnnx`. @param check refuses a model before its external data is fetched */
+export async function readChecked(
+  bytes: Uint8Array | ArrayBuffer,
+  externalData: Fetch | undefined,
+  check?: (model: OnnxModel) => void,
+): Promise<OnnxModel> {
   const given = givenBytes(op, 'bytes', bytes);
   // Another thread may change shared memory after a check.
   const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
@@ -94,7 +103,8 @@ export async function readOnnx(
     if (error instanceof GemmError) throw error;
     throw wire.malformed(`cannot be read: ${messageOf(error)}`);
   }
-  await fetchPending(pending, externalData as Fetch | undefined);
+  if (pending.length > 0) check?.(model);
+  await fetchPending(pending, externalData);
   models.add(model);
   return frozen(model);
 }

@@ -51,6 +51,11 @@ export class Arena {
   /** @param planned ranges for values in the order in which they are taken, as plan() returns */
   constructor(readonly planned: readonly Range[] = []) {}
 
+  /** The ranges that were taken, in their order. */
+  get all(): readonly Range[] {
+    return this.#all;
+  }
+
   take(bytes: number): number {
     const size = Math.max(Math.ceil(bytes / step), 1) * step;
     const free = this.#free;
@@ -58,7 +63,7 @@ export class Arena {
     const planned = this.planned[this.#all.length];
     const fits = (range: Range) =>
       planned !== undefined &&
-      sizeOf(planned) === size &&
+      sizeOf(planned) >= size &&
       range.start <= planned.start &&
       planned.end <= range.end;
     let index = planned ? free.findIndex(fits) : -1;

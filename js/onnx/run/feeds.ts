@@ -37,18 +37,21 @@ type Sizes = Map<string, { size: number; by: string }>;
 /**
  * @internal The feeds of a run, in the order of the inputs; undefined for an absent feed. After
  * this function, no code of the caller runs.
+ *
+ * @param kept names of inputs that a state has
  */
 export function readFeeds(
   op: string,
   inputs: readonly ModelInput[],
   feeds: unknown,
+  kept?: ReadonlySet<string>,
 ): (Value | undefined)[] {
   checkNames(op, inputs, 'feeds', feeds, 'a tensor');
   const sizes: Sizes = new Map();
   const found = inputs.map(({ info, isOptional }) => {
     const value: unknown = has(feeds, info.name) ? feeds[info.name] : undefined;
     if (value !== undefined) return readFeed(op, info, value, sizes);
-    if (isOptional) return undefined;
+    if (isOptional || kept?.has(info.name)) return undefined;
     const names = listNames(inputs.map(({ info }) => info.name));
     throw new ArgumentError(
       op,
@@ -60,17 +63,18 @@ export function readFeeds(
   return found.map((feed) => feed?.());
 }
 
-/** @internal Feeds of zeros. `shapes`: by the name of an input. */
+/** @internal Feeds of zeros. `shapes`: by the name of an input. `kept`: as in `readFeeds`. */
 export function zeros(
   op: string,
   inputs: readonly ModelInput[],
   shapes: unknown = {},
+  kept?: ReadonlySet<string>,
 ): Record<string, { readonly data: DataArray; readonly shape: readonly number[] }> {
   checkNames(op, inputs, 'shapes', shapes, 'a shape');
   const feeds = Object.create(null) as ReturnType<typeof zeros>;
   for (const { info, isOptional } of inputs) {
     const own = has(shapes, info.name) ? shapes[info.name] : undefined;
-    if (isOptional && own === undefined) continue;
+    if ((isOptional || kept?.has(info.name)) && own === undefined) continue;
     const shape = (own ??
       info.shape?.map((size) => (typeof size === 'number' ? size : 1)) ??
       []) as readonly number[];

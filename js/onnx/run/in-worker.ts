@@ -8,9 +8,16 @@ import type { Info } from '../../instance/start-core.js';
 import { viewOf } from '../../base/arrays.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { Operand } from '../../call/operand.js';
-import { models, type Pause, Sent, type WorkerModel } from '../../worker/in-worker.js';
+import {
+  models,
+  type Pause,
+  Sent,
+  type WorkerModel,
+  type WorkerState,
+} from '../../worker/in-worker.js';
 import type { OnnxModel } from '../read/model.js';
 import { type OnnxDType, storedAs, type Value } from '../read/value.js';
+import type { StateRunner } from './model.js';
 import { planModel } from './plan.js';
 import { Session } from './session.js';
 
@@ -41,14 +48,18 @@ function modelOf(session: Session): WorkerModel {
       inputs: inputs.map(({ info, isOptional }) => ({ info, isOptional })),
       outputs,
     },
-    async run(operands, pause: Pause) {
-      const values = await session.runWithPauses(valuesOf(operands), pause);
+    async run(operands, pause: Pause, state) {
+      const values = await session.runWithPauses(valuesOf(operands), pause, state as StateRunner);
       return new Sent(
-        values.map(({ dtype, shape, data }) => ({ dtype, shape, data })),
-        values.map(({ data }) => data.buffer as ArrayBuffer),
+        values.map((value) => value && { ...value }),
+        values.flatMap((value) => (value ? [value.data.buffer as ArrayBuffer] : [])),
       );
     },
-    explain: (operands) => session.explain(valuesOf(operands)),
+    explain: (operands, hasSteps, state) =>
+      hasSteps
+        ? session.profile(valuesOf(operands), state as StateRunner)
+        : session.explain(valuesOf(operands)),
+    state: (keep) => session.state(keep) as WorkerState,
     dispose: () => session.dispose(),
   };
 }

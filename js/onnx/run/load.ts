@@ -9,7 +9,8 @@ import { cores, links } from '../../instance/core.js';
 import type { InstanceOptions } from '../../instance/start-core.js';
 import type { WorkerGemm } from '../../worker/gemm.js';
 import type { OnnxModel } from '../read/model.js';
-import { checkFetch, models, readOnnx, type ReadOptions } from '../read/read.js';
+import { checkFetch, models, readChecked, type ReadOptions } from '../read/read.js';
+import { checkGraph } from '../graph/graph.js';
 import { LoadedModel, type Model } from './model.js';
 import { planModel } from './plan.js';
 import { loadInWorker } from './worker-session.js';
@@ -85,7 +86,8 @@ export async function loadModel(
   const starting = Promise.resolve(given ?? createGemm({ ...settings, models: true }));
   starting.catch(() => undefined); // the start may fail before it is awaited
   try {
-    const model = bytes ? await readOnnx(bytes, { externalData }) : (source as OnnxModel);
+    const check = (model: OnnxModel) => void checkGraph(model, outputs);
+    const model = bytes ? await readChecked(bytes, externalData, check) : (source as OnnxModel);
     const link = given && linkOf(given);
     if (given && link) {
       const runner = await loadInWorker(given, link, model, outputs, progress);

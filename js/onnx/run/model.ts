@@ -1,11 +1,13 @@
 /** The public class of a model. */
 import type { Signal } from '../../api/worker-handles.js';
 import { disposable } from '../../base/dispose.js';
-import { ArgumentError } from '../../base/errors.js';
+import { ArgumentError, describe, DisposedError, DTypeError } from '../../base/errors.js';
+import { isReadable } from '../../base/properties.js';
 import { readOptions } from '../../base/read-options.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Explanation } from '../../ops/explain.js';
+import { listNames } from '../graph/graph.js';
 import type { OnnxValueInfo } from '../read/model.js';
 import type { OnnxDType, Value } from '../read/value.js';
 import { checkAlive } from './errors.js';
@@ -64,6 +66,69 @@ export interface ModelProduct {
 }
 
 /**
+ * A step of a run, as {@link Model.explain} reports it with the option `steps`.
+ *
+ * @category Models
+ */
+export interface ModelStep {
+  /** The name of the node, or the name of its output if the node has none. */
+  readonly node: string;
+  /** The operator, such as `'MatMul'`. */
+  readonly op: string;
+  /** The operators of the other nodes that the step computes, such as `'Add'`. */
+  readonly fused: readonly string[];
+  /** The time that the step took, in milliseconds. */
+  readonly time: number;
+  /**
+   * What computes the step. `'copy'`: this is a kept output, whose rows each run copies, since no
+   * operator can append to them. Its `node` is the name of the output.
+   */
+  readonly where: 'WebAssembly' | 'JavaScript' | 'copy';
+}
+
+/**
+ * What a model keeps from run to run, such as the keys and values of a decoder. {@link Model.state}
+ * makes it. It has memory until its `dispose()`, or until the `dispose()` of the model.
+ *
+ * @category Models
+ */
+export interface ModelState {
+  /** Whether the state, its model or its instance is disposed. */
+  readonly disposed: boolean;
+  /**
+   * Keeps only the first rows of each tensor that has grown, such as the first tokens.
+   *
+   * @param length the number of rows that stay, from 0 to the number that there are
+   * @returns a promise that settles when it is done
+   * @throws by rejection: ArgumentError, DisposedError
+   */
+  cut(length: number): Promise<void>;
+  /**
+   * Copies the state.
+   *
+   * @returns a promise of the copy. The caller must `dispose()` of it
+   * @throws by rejection: OutOfMemoryError, DisposedError
+   */
+  clone(): Promise<ModelState>;
+  /** Frees the memory. Does nothing the second time. */
+  dispose(): void;
+  /** The same as `dispose()`, for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/**
+ * Options of {@link Model.explain}.
+ *
+ * @category Models
+ */
+export interface ExplainOptions {
+  /** Whether to report each step of a run, and not only products. Default: false. */
+  steps?: boolean | undefined;
+  /** With `steps`: the state of the run. It stays as it is. Default: none. */
+  state?: ModelState | undefined;
+}
+
+/**
  * Options of {@link Model.run}.
  *
  * @category Models
@@ -75,6 +140,11 @@ export interface RunOptions {
    * With an instance in this thread, no signal can abort during a run. Default: none.
    */
   signal?: Signal | undefined;
+  /**
+   * Makes outputs of this run the inputs of the next run with the same state. The results lack
+   * these outputs. If the run fails, the state stays as it was. Default: none.
+   */
+  state?: ModelState | undefined;
 }
 
 /**
@@ -118,10 +188,40 @@ export interface Model {
    * @throws by rejection: the errors of `run`
    */
   explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]>;
+  /** With `steps: true`, reports each step of the run. */
+  explain(
+    shapes: Readonly<Record<string, readonly number[]>> | undefined,
+    options: ExplainOptions & { steps: true },
+  ): Promise<ModelStep[]>;
+  /**
+   * Makes a state: outputs that become inputs of the next run. They stay in the memory of the
+   * instance. An input begins as zeros, and its dynamic sizes as 0, unless another input has a
+   * size of the same name. A feed of the input replaces what the state has.
+   *
+   * @example
+   * const state = await model.state({ present: 'past' });
+   * const { logits } = await model.run({ token }, { state });
+   *
+   * @param keep by the name of an output: the name of the input that it becomes
+   * @returns a promise of the state. The caller must `dispose()` of it
+   * @throws by rejection: ArgumentError, DTypeError, DisposedError
+   */
+  state(keep: Readonly<Record<string, string>>): Promise<ModelState>;
   /** Frees the memory, and the instance if the model created it. Does nothing the second time. */
   dispose(): void;
   /** The same as `dispose()`, for `using`. */
   [Symbol.dispose](): void;
+}
+
+/** @internal Pairs of an output and the input that it becomes, by their indices. */
+export type KeptNames = readonly (readonly [output: number, input: number])[];
+
+/** @internal A state in this thread, or in a worker. */
+export interface StateRunner {
+  readonly disposed: boolean;
+  cut(length: number): void | Promise<void>;
+  clone(): StateRunner | Promise<StateRunner>;
+  dispose(): void;
 }
 
 /** @internal Runs a model: a session in this thread, or a session in a worker. */
@@ -129,12 +229,21 @@ export interface Runner {
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly OnnxValueInfo[];
   readonly disposed: boolean;
-  /** Returns the outputs in new arrays. A feed that is undefined has a default. */
+  /**
+   * Returns the outputs in new arrays; undefined for those that a state keeps. A feed that is
+   * undefined has a default, or is in the state.
+   */
   run(
     feeds: readonly (Value | undefined)[],
     signal: Signal | undefined,
-  ): readonly Value[] | Promise<readonly Value[]>;
+    state: StateRunner | undefined,
+  ): readonly (Value | undefined)[] | Promise<readonly (Value | undefined)[]>;
   explain(feeds: readonly (Value | undefined)[]): ModelProduct[] | Promise<ModelProduct[]>;
+  profile(
+    feeds: readonly (Value | undefined)[],
+    state: StateRunner | undefined,
+  ): ModelStep[] | Promise<ModelStep[]>;
+  state(names: KeptNames): StateRunner | Promise<StateRunner>;
   dispose(): void;
 }
 
@@ -164,29 +273,60 @@ export class LoadedModel implements Model {
   ): Promise<Record<string, ModelResult>> {
     const op = 'run';
     checkAlive(op, this);
-    const { signal } = readOptions(op, options, ['signal']) as RunOptions;
+    const { signal, state } = readOptions(op, options, ['signal', 'state']) as RunOptions;
     // For a worker, the link checks the rest of it.
     if (signal !== undefined && typeof (signal as Partial<Signal> | null)?.aborted !== 'boolean')
       throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
-    const values = readFeeds(op, this.#runner.inputs, feeds);
+    const own = this.#stateOf(op, state);
+    const values = readFeeds(op, this.#runner.inputs, feeds, own?.names);
     checkAlive(op, this); // a getter of the feeds may have ended it
     if (signal?.aborted) throw signal.reason;
-    const outputs = await this.#runner.run(values, signal);
+    const outputs = await this.#runner.run(values, signal, own?.runner);
     const results = Object.create(null) as Record<string, ModelResult>;
     this.outputs.forEach(({ name }, i) => {
-      const { dtype, shape, data } = outputs[i] as Value;
+      const output = outputs[i];
+      if (!output) return; // the state has it
+      const { dtype, shape, data } = output;
       results[name] = { data, shape: [...shape], dtype };
     });
     return results;
   }
 
-  async explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]> {
+  async explain(
+    shapes?: Readonly<Record<string, readonly number[]>>,
+    options?: ExplainOptions,
+  ): Promise<never> {
     const op = 'explain';
     checkAlive(op, this);
+    const { steps, state } = readOptions(op, options, ['steps', 'state']) as ExplainOptions;
+    const own = this.#stateOf(op, state);
+    if (own && !steps)
+      throw new ArgumentError(op, 'state', `${op}: with state, steps must be true`);
     const { inputs } = this.#runner;
-    const feeds = readFeeds(op, inputs, zeros(op, inputs, shapes));
+    const feeds = readFeeds(op, inputs, zeros(op, inputs, shapes, own?.names), own?.names);
     checkAlive(op, this); // a getter of the shapes may have ended it
-    return await this.#runner.explain(feeds);
+    const runner = this.#runner;
+    return (await (steps ? runner.profile(feeds, own?.runner) : runner.explain(feeds))) as never;
+  }
+
+  async state(keep: Readonly<Record<string, string>>): Promise<ModelState> {
+    const op = 'state';
+    checkAlive(op, this);
+    const names = readKeep(op, keep, this.inputs, this.outputs);
+    checkAlive(op, this); // a getter may have ended it
+    return new LoadedState(this, await this.#runner.state(names), names);
+  }
+
+  /** The state in an option. */
+  #stateOf(op: string, state: unknown): ReturnType<typeof LoadedState.of> {
+    if (state === undefined) return undefined;
+    const own = LoadedState.of(state);
+    if (own?.model !== this) {
+      const message = `${op}: state is ${describe(state)}; it must be a state of this model`;
+      throw new ArgumentError(op, 'state', message);
+    }
+    checkState(op, state as ModelState);
+    return own;
   }
 
   dispose(): void {
@@ -197,3 +337,91 @@ export class LoadedModel implements Model {
   declare [Symbol.dispose]: () => void;
 }
 disposable(LoadedModel.prototype);
+
+class LoadedState implements ModelState {
+  /** The names of the inputs that it has. */
+  readonly #names: ReadonlySet<string>;
+  readonly #runner: StateRunner;
+  readonly #model: LoadedModel;
+  readonly #pairs: KeptNames;
+
+  constructor(model: LoadedModel, runner: StateRunner, pairs: KeptNames) {
+    this.#model = model;
+    this.#runner = runner;
+    this.#pairs = pairs;
+    this.#names = new Set(pairs.map(([, input]) => model.inputs[input]?.name as string));
+    Object.freeze(this);
+  }
+
+  /** What is behind a state; undefined for another value. */
+  static of(
+    value: unknown,
+  ): { model: LoadedModel; runner: StateRunner; names: ReadonlySet<string> } | undefined {
+    if (typeof value !== 'object' || value === null || !(#runner in value)) return undefined;
+    return { model: value.#model, runner: value.#runner, names: value.#names };
+  }
+
+  get disposed(): boolean {
+    return this.#runner.disposed || this.#model.disposed;
+  }
+
+  async cut(length: number): Promise<void> {
+    const op = 'cut';
+    checkState(op, this);
+    if (!Number.isSafeInteger(length)) {
+      const found = `${op}: length is ${describe(length)}; it must be a whole number`;
+      throw new ArgumentError(op, 'length', found);
+    }
+    await this.#runner.cut(length);
+  }
+
+  async clone(): Promise<ModelState> {
+    checkState('clone', this);
+    return new LoadedState(this.#model, await this.#runner.clone(), this.#pairs);
+  }
+
+  dispose(): void {
+    this.#runner.dispose();
+  }
+
+  declare [Symbol.dispose]: () => void;
+}
+disposable(LoadedState.prototype);
+
+function checkState(op: string, { disposed }: ModelState): void {
+  const found = 'the state or its model is disposed; make another by model.state()';
+  if (disposed) throw new DisposedError(op, 'state', `${op}: ${found}`);
+}
+
+/** Reads and checks the outputs that a state keeps, and the inputs that they become. */
+function readKeep(
+  op: string,
+  keep: unknown,
+  inputs: readonly OnnxValueInfo[],
+  outputs: readonly OnnxValueInfo[],
+): KeptNames {
+  const refuse = (found: string) => new ArgumentError(op, 'keep', `${op}: keep ${found}`);
+  if (!isReadable(keep) || Array.isArray(keep))
+    throw refuse(`is ${describe(keep)}; it must be an object of names`);
+  const taken = new Set<number>();
+  return Object.entries(keep).map(([from, to]: [string, unknown]) => {
+    const output = outputs.findIndex(({ name }) => name === from);
+    const input = inputs.findIndex(({ name }) => name === to);
+    if (output < 0)
+      throw refuse(
+        `has ${describe(from)}; the outputs are ${listNames(outputs.map(({ name }) => name))}`,
+      );
+    if (input < 0)
+      throw refuse(
+        `has ${describe(to)}; the inputs are ${listNames(inputs.map(({ name }) => name))}`,
+      );
+    if (taken.has(input)) throw refuse(`has ${describe(to)} twice`);
+    taken.add(input);
+    const [found, wanted] = [outputs[output]?.dtype, inputs[input]?.dtype];
+    if (found !== wanted && found !== 'none') {
+      const message = `keep has ${describe(from)} of ${found} for ${describe(to)} of ${wanted}`;
+      throw new DTypeError(op, 'keep', `${op}: ${message}; the types must be the same`);
+    }
+    return [output, input];
+  });
+}

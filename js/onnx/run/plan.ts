@@ -4,8 +4,9 @@
  */
 import { arrayOf } from '../../base/arrays.js';
 import { foldChannels } from '../graph/channels.js';
+import type { CheckedBranch, CheckedNode } from '../graph/checked.js';
 import { fusions } from '../graph/fusions.js';
-import { type CheckedGraph, checkGraph, type CheckedNode } from '../graph/graph.js';
+import { type CheckedGraph, checkGraph, compile } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
 import { quantizedProducts } from '../graph/qdq.js';
 import { isShared, operatorOf } from '../operators/all.js';
@@ -39,6 +40,8 @@ export interface PlannedStep {
   readonly views: ReadonlyMap<number, CheckedNode>;
   /** For a fused node: the steps that run instead, if it refuses its operands. Otherwise none. */
   readonly originals: readonly PlannedStep[];
+  /** For an If: the steps if the condition is true, and otherwise. */
+  readonly branches?: readonly (readonly PlannedStep[])[] | undefined;
 }
 
 /** @internal */
@@ -63,14 +66,48 @@ const mostFolded = 2 ** 26;
 export function planModel(model: OnnxModel, chosen: readonly string[] | undefined): PlannedModel {
   const graph = checkGraph(model, chosen);
   const constants = new Map<string, Value>(graph.constants);
-  const isOutput = new Set(graph.outputs.map(({ name }) => name));
   const fold = folderOf(constants);
-  const quantized = fold(graph.nodes, isShared);
-  const products = fuse(quantized, isOutput, constants, quantizedProducts);
-  const folded = foldChannels(fold(products), isOutput, constants);
-  const nodes = fuse(folded, isOutput, constants, fusions);
-  return { graph, steps: join(nodes, isOutput, constants), constants };
+  const plan = (checked: readonly CheckedNode[], outputs: Iterable<string>): PlannedStep[] => {
+    const isOutput = new Set(outputs);
+    const quantized = fold(checked, isShared);
+    const products = fuse(quantized, isOutput, constants, quantizedProducts);
+    const folded = foldChannels(fold(products), isOutput, constants);
+    const nodes = fuse(folded, isOutput, constants, fusions);
+    return join(nodes, isOutput, constants).map((step) => {
+      const { node, branches } = step.checked;
+      const condition = constants.get(node.inputs[0] ?? '')?.data[0];
+      // A condition that is constant leaves one branch.
+      const runs = (i: number) => condition === undefined || i === (condition ? 0 : 1);
+      return branches
+        ? { ...step, branches: branches.map((one, i) => (runs(i) ? planBranch(node, one) : [])) }
+        : step;
+    });
+  };
+  const planBranch = (node: OnnxNode, { nodes, outputs }: CheckedBranch): PlannedStep[] => [
+    ...plan(nodes, outputs),
+    ...node.outputs.flatMap((output, i) =>
+      output ? stepOf(compile(identity(outputs[i] as string, output), 13)) : [],
+    ),
+  ];
+  return {
+    graph,
+    steps: plan(
+      graph.nodes,
+      graph.outputs.map(({ name }) => name),
+    ),
+    constants,
+  };
 }
+
+/** The node that gives the output of a branch its name outside. */
+const identity = (input: string, output: string): OnnxNode => ({
+  name: '',
+  op: 'Identity',
+  domain: '',
+  inputs: [input],
+  outputs: [output],
+  attributes: new Map(),
+});
 
 /**
  * Returns a function that computes nodes whose inputs are constants. It returns the other nodes,

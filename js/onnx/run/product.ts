@@ -6,6 +6,7 @@ import type { Extra, ProductCall, ProductOperand, Shaped } from '../graph/produc
 import { keyOf } from '../operators/operator.js';
 import { permOf } from '../operators/shapes.js';
 import { sizeOf, type Stored } from '../operators/storage.js';
+import { stridesOf } from './gaps.js';
 import type { ModelProduct } from './model.js';
 import type { PlannedStep, ProductLink } from './plan.js';
 import { absent, type ProductStep, type Step } from './steps.js';
@@ -45,12 +46,13 @@ export class PlannedProduct {
     this.#inputs = inputs;
     this.#turned = inputs.map((value, i) => {
       const turn = views.get(i);
-      if (!value || !turn) return undefined;
+      const strides = value && (turn || value.root.gap) && stridesOf(value);
+      if (!strides) return undefined;
       const { shape } = value;
-      const perm = permOf(turn.node, shape);
-      if (perm.length !== shape.length) refuse(turn, value);
+      const perm = turn ? permOf(turn.node, shape) : [...shape.keys()];
+      if (turn && perm.length !== shape.length) refuse(turn, value);
       const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
-      return { shape: along(shape), strides: along(contiguousStrides(shape)) };
+      return { shape: along(shape), strides: along(strides) };
     });
     this.#shapes = inputs.map(
       (input, i) => input && { dtype: input.dtype, shape: this.#turned[i]?.shape ?? input.shape },
@@ -118,23 +120,38 @@ export class PlannedProduct {
   }
 
   /** The product as `explain` of the model reports it. */
-  describe({ node: own, originals, product }: Step, plan: Explanation, time: number): ModelProduct {
-    const { call, weights, links } = product as ProductStep;
+  describe(step: Step, plan: Explanation, time: number): ModelProduct {
+    const { call, weights } = step.product as ProductStep;
     const operands = [this.#shapes[call.a], weights ?? this.#shapes[call.b], this.#plain];
-    // The model does not have a fused node: it has the original nodes, and links follow these.
-    const replaced = originals.slice(0, originals.length - links.length);
-    const node = replaced.find(({ product }) => product)?.node ?? own;
-    const joined = [...replaced, ...links.slice(0, this.fused).map(({ link }) => link.checked)];
     return {
-      node: node.name || (node.outputs[0] as string),
-      op: keyOf(node),
-      fused: joined.filter((one) => one.node !== node).map((one) => keyOf(one.node)),
+      ...namesOf(step, this.fused),
       operands: operands.flatMap((one) => (one ? { dtype: one.dtype, shape: one.shape } : [])),
       packed: weights !== undefined,
       plan,
       time,
     };
   }
+}
+
+/**
+ * @internal The node of a step, and the operators of the other nodes that the step computes.
+ *
+ * @param linked how many of the links after a product count
+ */
+export function namesOf(
+  { node: own, originals, product }: Step,
+  linked = Infinity,
+): Pick<ModelProduct, 'node' | 'op' | 'fused'> {
+  const links = product?.links ?? [];
+  // The model does not have a fused node: it has the original nodes, and links follow these.
+  const replaced = originals.slice(0, originals.length - links.length);
+  const node = replaced.find(({ product }) => product)?.node ?? own;
+  const joined = [...replaced, ...links.slice(0, linked).map(({ link }) => link.checked)];
+  return {
+    node: node.name || (node.outputs[0] as string),
+    op: keyOf(node),
+    fused: joined.filter((one) => one.node !== node).map((one) => keyOf(one.node)),
+  };
 }
 
 const sameShape = (a: readonly number[], b: readonly number[]): boolean =>

@@ -8,14 +8,16 @@
  * another run; then the run is recorded again.
  */
 import { bytesOf, viewOf } from '../../base/arrays.js';
-import { OutOfMemoryError } from '../../base/errors.js';
+import { OutOfMemoryError, ShapeError } from '../../base/errors.js';
+import { contiguousStrides } from '../../base/layout.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { Gemm } from '../../api/create-gemm.js';
 import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Explanation } from '../../ops/explain.js';
-import type { CheckedNode } from '../graph/graph.js';
+import type { CheckedNode } from '../graph/checked.js';
 import { operatorOf } from '../operators/all.js';
+import { refuse, shown } from '../operators/define.js';
 import type { Run } from '../operators/operator.js';
 import { type Recorder, recordBy, type StepTensor } from '../operators/record.js';
 import {
@@ -32,8 +34,10 @@ import {
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { Arena, type Range } from './arena.js';
 import { errorIn } from './errors.js';
+import { aroundGap, type Axes, axesOfCopy, stridesOf } from './gaps.js';
 import type { ModelProduct } from './model.js';
 import { PlannedProduct } from './product.js';
+import { inPlace, type Kept, KeptRoot } from './state.js';
 import { type Step, type Steps, theResult } from './steps.js';
 
 /** An operator of the model. */
@@ -45,10 +49,13 @@ export interface Part {
   program: number;
   /** The number of steps of the core. */
   readonly count: number;
-  /** By the number of a step in the program: the step of the model. */
+  /** The steps of the model. */
   readonly steps: readonly Step[];
+  /** By the number of a step of the core: the number of the step of the model. */
+  readonly owners: readonly number[];
   host:
     | {
+        readonly step: Step;
         readonly checked: Runnable;
         readonly inputs: readonly (Stored | undefined)[];
         readonly outputs: readonly Stored[];
@@ -98,6 +105,11 @@ export class Words {
     this.length += count;
   }
 
+  /** A copy of the words. */
+  taken(): Float64Array {
+    return this.#array.slice(0, this.length);
+  }
+
   get all(): Float64Array {
     return this.#array.subarray(0, this.length);
   }
@@ -129,8 +141,24 @@ export class Unfused extends Error {
     super();
   }
 }
-/** @internal The memory of the programs is too small. */
+/** @internal The memory of the programs, or of kept tensors, is too small. */
 export class TooSmall extends Error {}
+/** @internal The program of a rehearsal depends on sizes in another way than by their changes. */
+export class NotMoving extends Error {}
+
+/**
+ * @internal Makes the program of some words. @param previous takes the plans of products from
+ * this program, if it is not 0, and drops it
+ */
+export function makeProgram(core: Core, words: Words, previous = 0): number {
+  const program = core.makeProgram('run', words.all);
+  if (previous)
+    core.guard('run', () => {
+      core.module.takePlans?.(program, previous);
+      core.module.dropProgram(previous);
+    });
+  return program;
+}
 
 /** @internal Runs an operator here. */
 export function operate(
@@ -158,6 +186,22 @@ export function runPart(core: Core, { program, steps, count }: Part, first = 0, 
     throw errorIn('run', step.node, error);
   }
 }
+
+/** The size of the result is the index of the branch, so that another branch is another shape. */
+const choose: Run = ([condition]) => {
+  const { dtype, shape, data } = condition as Value;
+  if (dtype !== 'bool' || data.length !== 1)
+    refuse(ShapeError, 'cond', `has dtype ${dtype} and shape ${shown(shape)}`, 'one bool');
+  const branch = data[0] ? 0 : 1;
+  return { dtype, shape: [branch], data: new Uint8Array(branch) };
+};
+
+/** Steps that find each element by the strides of its tensor, and by no attribute. */
+const strided = ['Copy', 'Attention', 'AttentionScores', 'WriteRows'];
+
+/** Whether an error only says how to record again. */
+const isSignal = (error: unknown): boolean =>
+  [TooSmall, Unfused, NotMoving].some((Signal) => error instanceof Signal);
 
 /** A result of an operator: it becomes a known value if the operator writes its elements. */
 class Draft extends Stored {
@@ -202,10 +246,35 @@ class Draft extends Stored {
 }
 const noRoot = new Root(undefined, undefined, false);
 
+/** @internal A number whose sign decides a known value, such as the result of a comparison. */
+export interface Sign {
+  readonly difference: number;
+  /** Whether the number may change without a change of its sign. */
+  readonly mayChange: boolean;
+}
+
+/** @internal How a run is recorded. */
+export interface RecordingOptions {
+  /** Fused steps that must not run. */
+  readonly unfused: ReadonlySet<Step>;
+  /** What `explain` returns: each product is then computed on its own. */
+  readonly products?: ModelProduct[] | undefined;
+  /** Where the values should be. */
+  readonly planned: readonly Range[];
+  /** Whether nothing is computed. */
+  readonly isRehearsal?: boolean | undefined;
+  /** The constants of another rehearsal. */
+  readonly constants?: Constants | undefined;
+}
+
 /** @internal The recording of a run. */
 export class Recording implements Recorder {
   readonly parts: Part[] = [];
   readonly constants: Constants = new Map();
+  /** What decides known values, while a run is rehearsed. */
+  readonly signs: Sign[] = [];
+  /** Kept tensors that need memory for larger shapes. */
+  readonly large = new Map<Kept, readonly number[]>();
   /** Bytes that the programs need, if their memory is too small. */
   needed = 0;
   /** The step at which they need the most. */
@@ -218,59 +287,76 @@ export class Recording implements Recorder {
   planned: readonly Range[] = [];
   readonly #arena: Arena;
   readonly #words: Words;
-  /** The steps in the words. */
-  #count = 0;
+  /** By the number of a step in the words: the number of the step of the model. */
+  #owners: number[] = [];
+  /** Kept tensors to which a step appends. */
+  readonly #appended = new Set<Kept>();
+  /** Whether values may have gaps. */
+  #hasGaps = false;
   #isLast: (value: Stored) => boolean = () => false;
 
-  /**
-   * @param unfused fused steps that must not run
-   * @param products what `explain` returns: each product is then computed on its own
-   * @param planned where the values should be
-   */
   constructor(
     readonly place: Place,
     readonly memory: HeapTensor<Uint8Array> | undefined,
-    readonly unfused: ReadonlySet<Step>,
-    readonly products: ModelProduct[] | undefined,
-    planned: readonly Range[],
+    readonly options: RecordingOptions,
   ) {
-    this.#arena = new Arena(planned);
+    this.#arena = new Arena(options.planned);
     this.#words = place.words;
     this.#words.length = 0; // a recording may have failed
   }
 
+  /** Where the values are, in the order in which they were made. */
+  get ranges(): readonly Range[] {
+    return this.#arena.all;
+  }
+
   get #isTooSmall(): boolean {
-    return this.#arena.peak > (this.memory?.size ?? 0);
+    return this.large.size > 0 || this.#arena.peak > (this.memory?.size ?? 0);
   }
 
   run(given: readonly Stored[]): Program {
     const { model } = this.place;
+    const { unfused, isRehearsal } = this.options;
     const values: (Stored | undefined)[] = [...model.start];
     const feeds = given.map((feed, i) => {
-      const place = this.#make(feed.dtype, feed.shape);
-      if (!this.#isTooSmall) place.elements.set(feed.data as never);
+      const { root, dtype, shape } = feed;
+      const isKept = root instanceof KeptRoot;
+      this.#hasGaps ||= isKept;
+      const place = isKept ? root.kept.valueOf(shape) : this.#make(dtype, shape);
+      if (!isKept && !isRehearsal && !this.#isTooSmall) place.elements.set(feed.data as never);
       values[model.feeds[i] as number] = keep(place);
       return place;
     });
+    let outputs: readonly Stored[];
     try {
       const queue = [...model.steps].reverse();
-      for (let step = queue.pop(); step; step = queue.pop())
-        if (this.unfused.has(step) || !this.#record(step, values))
+      for (let step = queue.pop(); step; step = queue.pop()) {
+        if (step.branches)
+          queue.push(...[...(step.branches[this.#branchOf(step, values)] ?? [])].reverse());
+        else if (unfused.has(step) || !this.#record(step, values))
           queue.push(...[...step.originals].reverse());
+      }
+      outputs = model.outputs.map((number, i) => {
+        const value = values[number] as Stored;
+        return inPlace(value)?.link.output === i ? value : this.#packed(value);
+      });
     } catch (error) {
       // A step that waits to be computed may be at fault, and comes first.
-      const isOwn = error instanceof TooSmall || error instanceof Unfused;
+      const isOwn = isSignal(error) || isRehearsal;
       if (!isOwn && !(error instanceof OutOfMemoryError)) this.#flush();
       throw error;
     }
     this.isWhole = true;
     this.#flush();
-    return {
-      feeds,
-      parts: this.parts,
-      constants: this.constants,
-      outputs: model.outputs.map((number) => values[number] as Stored),
-    };
+    return { feeds, parts: this.parts, constants: this.constants, outputs };
+  }
+
+  /** The branch of an If, by its index. If only a run knows the condition, a part ends here. */
+  #branchOf(step: Step, values: readonly (Stored | undefined)[]): number {
+    this.steps.push(step);
+    const condition = values[step.inputs[0] as number];
+    const [branch] = this.#operate({ node: step.node, run: choose }, [condition], () => false);
+    return (branch as Stored).shape[0] as number;
   }
 
   /** Records a step, or runs it here. Returns false if it is fused and refuses its operands. */
@@ -303,7 +389,7 @@ export class Recording implements Recorder {
       const isLast = (value: Stored) => step.ends.some((number) => values[number] === value);
       return this.#operate(step, inputs, isLast);
     } catch (error) {
-      const isOwn = error instanceof TooSmall || error instanceof Unfused;
+      const isOwn = isSignal(error);
       if (isOwn || step.originals.length === 0)
         throw step.product && !isOwn ? errorIn('run', step.node, error) : error;
       // Parts that the step has ended stay: no step reads what their steps write.
@@ -313,13 +399,13 @@ export class Recording implements Recorder {
   }
 
   #mark(): { length: number; count: number } {
-    return { length: this.#words.length, count: this.#count };
+    return { length: this.#words.length, count: this.#owners.length };
   }
 
   /** Forgets all steps that were recorded since a mark. */
   #back({ length, count }: { length: number; count: number }): void {
     this.#words.length = length;
-    this.#count = count;
+    this.#owners.length = count;
   }
 
   /** The number of the step that is recorded. */
@@ -356,6 +442,8 @@ export class Recording implements Recorder {
     values: readonly (Stored | undefined)[],
   ): Stored {
     const product = step.product as NonNullable<Step['product']>;
+    const packed: Stored[] = [];
+    if (this.#hasGaps) [inputs, values] = this.#packFor(product, inputs, values, packed);
     const planned = new PlannedProduct(product, inputs, values, (turn, input) =>
       this.#operate(turn, [input], () => false),
     );
@@ -372,23 +460,25 @@ export class Recording implements Recorder {
       this.#release(before);
     }
     --value.root.uses;
+    for (const one of packed) this.#release(keep(one));
     return value;
   }
 
   /** Records the call of a product. For `explain`, computes it. */
   #call(step: Step, planned: PlannedProduct, result: Stored): void {
     const { core, wg } = this.place;
-    if (this.products) this.#flush();
+    const { products } = this.options;
+    if (products) this.#flush();
     if (this.#isTooSmall) return;
     const { name } = planned.product.call;
     const args = planned.argumentsFor(result, (value) => this.#operand(value));
     const call = () => (wg[name] as (...args: unknown[]) => unknown).apply(wg, args);
-    if (this.products) {
+    if (products) {
       const plan = (wg.explain as (...args: unknown[]) => Explanation)(name, ...args);
       const start = performance.now();
       call();
       const time = performance.now() - start;
-      this.products.push(planned.describe(step, plan, time));
+      products.push(planned.describe(step, plan, time));
       return;
     }
     const { byteOffset } = result.elements;
@@ -412,9 +502,117 @@ export class Recording implements Recorder {
     const operator = this.place.operators.get(name);
     const last = (tensors.at(-1) as StepTensor).value;
     if (operator === undefined || !(last instanceof Draft) || last.isKnown) return false;
+    if (name === 'Copy' && this.#appends({ dims, tensors })) return true;
     for (const { value } of tensors) if (value instanceof Draft && value.isNew) this.#open(value);
     // Nothing is computed if results have no elements. Their other axes may be of any size.
     if (tensors.every(({ value }) => !(value instanceof Draft) || value.size === 0)) return true;
+    if (!this.#hasGaps) {
+      this.#write(operator, { dims, tensors }, attributes);
+      return true;
+    }
+    const packed: Stored[] = [];
+    this.#write(operator, this.#withoutGaps(name, { dims, tensors }, packed), attributes);
+    for (const one of packed) this.#release(keep(one));
+    return true;
+  }
+
+  /**
+   * Whether a step copies a kept tensor to the start of an output that becomes the tensor. Then
+   * the output takes its memory, and the rest of the operator appends rows.
+   */
+  #appends({ dims, tensors: [from, to] }: Axes): boolean {
+    const root = from?.value instanceof Stored ? from.value.root : undefined;
+    const draft = to?.value;
+    if (!from || !to || !(root instanceof KeptRoot) || !(draft instanceof Draft)) return false;
+    const { kept, shape } = root;
+    const { outputs } = this.steps.at(-1) as Step;
+    const isSame = (a: readonly number[], b: readonly number[]) => a.join() === b.join();
+    if (
+      !draft.isNew ||
+      kept.isCopied ||
+      this.#appended.has(kept) ||
+      !outputs.includes(this.place.model.outputs[kept.link.output] as number) ||
+      from.start + to.start !== 0 ||
+      !isSame(dims, shape) ||
+      !isSame(from.strides, contiguousStrides(shape)) ||
+      !isSame(to.strides, contiguousStrides(draft.shape)) ||
+      draft.size === sizeOf(shape) || // the operator may write elsewhere
+      !kept.differsAlongAxis(draft.shape)
+    )
+      return false;
+    this.#appended.add(kept);
+    if (kept.fits(draft.shape)) {
+      draft.become(kept.valueOf(draft.shape));
+    } else {
+      this.large.set(kept, draft.shape);
+      const nowhere = new Root(undefined, newArray(draft.dtype, 0), false);
+      nowhere.isOpen = true;
+      nowhere.uses = Infinity;
+      draft.become(new Stored(draft.dtype, draft.shape, draft.size, nowhere));
+    }
+    return true;
+  }
+
+  /** The axes of a step whose tensors have gaps. */
+  #withoutGaps(name: string, axes: Axes, packed: Stored[]): Axes {
+    for (let i = 0; i < axes.tensors.length; ++i) {
+      const { value } = axes.tensors[i] as StepTensor;
+      const stored = value instanceof Draft ? value.made : (value as Stored);
+      const gap = stored?.root?.gap;
+      if (!stored || !gap) continue;
+      const around = strided.includes(name) ? aroundGap(axes, i, gap) : undefined;
+      // Only a copy has the same elements along other axes.
+      if (around && (name === 'Copy' || around.dims.length === axes.dims.length)) {
+        axes = around;
+        continue;
+      }
+      if (value instanceof Draft) this.#mustCopy(stored);
+      const tensors = [...axes.tensors];
+      const copy = this.#packed(stored);
+      tensors[i] = { ...(tensors[i] as StepTensor), value: copy };
+      packed.push(copy);
+      axes = { ...axes, tensors };
+    }
+    return axes;
+  }
+
+  /** Begins again, without appending to the tensor that has a value. */
+  #mustCopy({ root }: Stored): never {
+    (root as KeptRoot).kept.isCopied = true;
+    throw new TooSmall();
+  }
+
+  /** A copy of a value without its gap; the value itself if it has none. */
+  #packed(value: Stored): Stored {
+    const copy = value.root.gap ? this.#make(value.dtype, value.shape) : value;
+    const operator = this.place.operators.get('Copy') as number;
+    if (copy !== value) this.#write(operator, axesOfCopy(value, copy), []);
+    return copy;
+  }
+
+  /** Values for a product, which reads A and B by strides if it can. */
+  #packFor(
+    { call, links }: NonNullable<Step['product']>,
+    inputs: readonly (Stored | undefined)[],
+    values: readonly (Stored | undefined)[],
+    packed: Stored[],
+  ): [typeof inputs, typeof values] {
+    const pack = (value: Stored | undefined) => {
+      if (!value?.root.gap) return value;
+      const copy = this.#packed(value);
+      packed.push(copy);
+      return copy;
+    };
+    const reads = ['gemm', 'matmul'].includes(call.name);
+    const linked = new Set(links.flatMap(({ inputs }) => inputs));
+    return [
+      inputs.map((value, i) => (reads && i < 2 && value && stridesOf(value) ? value : pack(value))),
+      values.map((value, number) => (linked.has(number) ? pack(value) : value)),
+    ];
+  }
+
+  /** Writes the words of a step. */
+  #write(operator: number, { dims, tensors }: Axes, attributes: readonly number[]): void {
     const addresses = tensors.map(({ value }) => this.#addressOf(value)); // may copy constants
     const words = this.#words;
     const start = this.#begin(operator);
@@ -430,12 +628,11 @@ export class Recording implements Recorder {
     }
     for (const attribute of attributes) words.push(attribute);
     words.set(start - 1, words.length - start);
-    return true;
   }
 
   /** Begins the words of a step. Returns the index after its length, which is still unknown. */
   #begin(number: number): number {
-    ++this.#count;
+    this.#owners.push(this.#step);
     this.#words.push(number);
     this.#words.push(this.#step);
     this.#words.push(0);
@@ -482,9 +679,8 @@ export class Recording implements Recorder {
     this.#isLast = (value) =>
       isLast(value) && !made.some((draft) => draft.made?.root === value.root);
     let results: (Value | undefined)[];
+    const isOpen = operatorOf(node)?.folds === false || inputs.some((input) => input?.root.isOpen);
     try {
-      const isOpen =
-        operatorOf(node)?.folds === false || inputs.some((input) => input?.root.isOpen);
       results = recordBy(isOpen ? this : undefined, () => [(run as Run)(inputs, make)].flat());
     } catch (error) {
       if (!(error instanceof NeedsRun)) throw errorIn('run', node, error);
@@ -492,6 +688,7 @@ export class Recording implements Recorder {
       this.#giveUp(made, []);
       return this.#host(checked, inputs);
     }
+    if (this.options.isRehearsal && !isOpen) this.#note(node.op, inputs, results[0]?.dtype);
     const stored = results.map((result) => {
       if (result === undefined) return undefined;
       if (result instanceof Draft) return result.finished();
@@ -500,6 +697,18 @@ export class Recording implements Recorder {
     });
     this.#giveUp(made, stored);
     return stored;
+  }
+
+  /** Notes on what a known value depends that does not change by the same from row to row. */
+  #note(op: string, inputs: readonly (Stored | undefined)[], dtype: OnnxDType | undefined): void {
+    const isMod = op === 'Mod';
+    if (dtype !== 'bool' && !isMod) return;
+    const [a = [], b = [0]] = inputs.map((input) =>
+      Array.from((input?.data ?? []) as ArrayLike<number | bigint>, Number),
+    );
+    const at = (list: number[], i: number) => list[list.length === 1 ? 0 : i] ?? NaN;
+    for (let i = 0; i < Math.max(a.length, b.length); ++i)
+      this.signs.push({ difference: at(a, i) - at(b, i), mayChange: !isMod });
   }
 
   /** Gives up the values that an operator has made, except its results. */
@@ -513,7 +722,9 @@ export class Recording implements Recorder {
   }
 
   /** Runs a node here, after the recorded steps. */
-  #host(checked: Runnable, inputs: readonly (Stored | undefined)[]): Stored[] {
+  #host(checked: Runnable, given: readonly (Stored | undefined)[]): Stored[] {
+    if (this.options.isRehearsal) throw new NotMoving();
+    const inputs = given.map((input) => input && this.#packed(input));
     this.#flush();
     const results = operate(checked, inputs);
     const outputs = results.map((result) => {
@@ -522,7 +733,15 @@ export class Recording implements Recorder {
     });
     if (!this.#isTooSmall)
       outputs.forEach((output, i) => output.elements.set((results[i] as Value).data as never));
-    (this.parts.at(-1) as Part).host = { checked, inputs, outputs };
+    (this.parts.at(-1) as Part).host = {
+      step: this.steps.at(-1) as Step,
+      checked,
+      inputs,
+      outputs,
+    };
+    inputs.forEach((input, i) => {
+      if (input && input !== given[i]) this.#release(keep(input));
+    });
     return outputs;
   }
 
@@ -530,10 +749,21 @@ export class Recording implements Recorder {
   #constant(value: Stored): HeapTensor<Uint8Array> {
     let constant = this.constants.get(value.data);
     if (!constant) {
-      constant = heapCopyOf(value, this.place.wg);
+      constant = this.#sharedCopyOf(value) ?? heapCopyOf(value, this.place.wg);
       this.constants.set(value.data, constant);
     }
     return constant;
+  }
+
+  /** The copy that another rehearsal has made. */
+  #sharedCopyOf({ data }: Stored): HeapTensor<Uint8Array> | undefined {
+    const { constants } = this.options;
+    if (!constants) return undefined;
+    const [known, copy] = [...constants][this.constants.size] ?? [];
+    const elements = known as Float32Array | undefined;
+    if (!elements?.every((element, i) => element === data[i]) || elements.length !== data.length)
+      throw new NotMoving();
+    return copy;
   }
 
   /** The elements of an operand, where a product reads them. */
@@ -554,17 +784,20 @@ export class Recording implements Recorder {
         ({ peak: this.needed, planned: this.planned } = this.#arena.plan());
       throw new TooSmall();
     }
-    const part: Part = { program: 0, count: this.#count, steps: this.steps, host: undefined };
+    const owners = this.#owners;
+    const { length: count } = owners;
+    const part: Part = { program: 0, count, steps: this.steps, owners, host: undefined };
     this.parts.push(part);
-    if (this.#words.length === 0) return;
+    // The caller of a rehearsal takes the words.
+    if (this.#words.length === 0 || this.options.isRehearsal) return;
     const { core } = this.place;
     try {
-      part.program = core.makeProgram('run', this.#words.all);
+      part.program = makeProgram(core, this.#words);
     } catch (error) {
       throw errorIn('run', (this.steps[this.#step] as Step).node, error);
     }
     this.#words.length = 0;
-    this.#count = 0;
+    this.#owners = [];
     runPart(core, part);
   }
 }

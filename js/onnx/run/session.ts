@@ -1,18 +1,20 @@
 /** A model in the memory of an instance: its constants, its packed weights, and its steps. */
 import type { Gemm } from '../../api/create-gemm.js';
-import { describe, DTypeError } from '../../base/errors.js';
+import { describe, DisposedError, DTypeError } from '../../base/errors.js';
 import { type Core, cores } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { CheckedGraph } from '../graph/graph.js';
 import type { ProductCall, ProductWeights } from '../graph/products.js';
 import { heapCopyOf, hold, newArray, Root, Stored } from '../operators/storage.js';
 import type { OnnxNode, OnnxValueInfo } from '../read/model.js';
-import type { Value } from '../read/value.js';
+import type { OnnxDType, Value } from '../read/value.js';
 import { checkAlive, errorIn } from './errors.js';
 import { checkShape, type ModelInput } from './feeds.js';
-import type { ModelProduct, Runner } from './model.js';
+import type { KeptNames, ModelProduct, ModelStep, Runner, StateRunner } from './model.js';
 import type { PlannedModel, PlannedStep } from './plan.js';
+import { namesOf } from './product.js';
 import { Programs } from './program.js';
+import { inPlace, type Kept, type KeptLink, State } from './state.js';
 import {
   absent,
   type OpenStep,
@@ -36,6 +38,8 @@ export class Session implements Runner {
   readonly outputs: readonly OnnxValueInfo[];
   readonly #memory: ModelMemory;
   readonly #programs: Programs;
+  readonly #steps: readonly Step[];
+  readonly #states = new Set<State>();
 
   /** Loads a model. */
   static async load(planned: PlannedModel, wg: Gemm, progress: Progress): Promise<Session> {
@@ -61,8 +65,9 @@ export class Session implements Runner {
     this.outputs = graph.outputs;
     this.#memory = memory;
     const { wg, core } = memory;
+    this.#steps = loading.stepsUntil(outputs);
     this.#programs = new Programs(core, wg, {
-      steps: loading.stepsUntil(outputs),
+      steps: this.#steps,
       start: loading.start,
       feeds: this.inputs.map(({ number }) => number),
       outputs,
@@ -73,36 +78,131 @@ export class Session implements Runner {
     return this.#memory.isDisposed || this.#memory.wg.disposed;
   }
 
-  run(feeds: readonly (Value | undefined)[]): readonly Value[] {
+  /** Runs the model. With a state, the results of kept outputs are undefined. */
+  run(
+    feeds: readonly (Value | undefined)[],
+    _: unknown,
+    state?: StateRunner,
+  ): readonly (Value | undefined)[] {
     checkAlive('run', this);
-    return this.#results(this.#programs.run(this.#stored(feeds)));
+    const own = stateOf('run', state);
+    const given = this.#begin(feeds, own);
+    try {
+      return this.#end(this.#programs.run(given, own), own);
+    } catch (error) {
+      this.#rollBack(own);
+      throw error;
+    }
   }
 
   /** As `run`, but awaits `pause` between steps of programs. */
   async runWithPauses(
     feeds: readonly (Value | undefined)[],
     pause: () => Promise<void> | undefined,
-  ): Promise<readonly Value[]> {
+    state?: StateRunner,
+  ): Promise<readonly (Value | undefined)[]> {
     checkAlive('run', this);
-    return this.#results(await this.#programs.runWithPauses(this.#stored(feeds), pause));
+    const own = stateOf('run', state);
+    const given = this.#begin(feeds, own);
+    try {
+      return this.#end(await this.#programs.runWithPauses(given, pause, own), own);
+    } catch (error) {
+      this.#rollBack(own);
+      throw error;
+    }
+  }
+
+  /** Runs the model, and returns its steps with their times. A state stays as it is. */
+  profile(feeds: readonly (Value | undefined)[], state?: StateRunner): ModelStep[] {
+    checkAlive('explain', this);
+    const own = stateOf('explain', state);
+    try {
+      const { times, outputs } = this.#programs.profile(this.#begin(feeds, own), own);
+      const steps = Array.from(times, ([step, { time, isHost }]): ModelStep => {
+        return { ...namesOf(step), time, where: isHost ? 'JavaScript' : 'WebAssembly' };
+      });
+      for (const { output } of own?.links ?? []) {
+        if (inPlace(outputs[output] as Stored)?.link.output === output) continue;
+        const { name } = this.outputs[output] as OnnxValueInfo;
+        steps.push({ node: name, op: '', fused: [], time: 0, where: 'copy' });
+      }
+      return steps;
+    } finally {
+      this.#rollBack(own);
+    }
+  }
+
+  state(names: KeptNames): StateRunner {
+    checkAlive('state', this);
+    const links = names.map(([output, input]): KeptLink => {
+      const { info } = this.inputs[input] as SessionInput;
+      return { name: info.name, dtype: info.dtype as OnnxDType, input, output };
+    });
+    return this.#hold(new State(links, this.#memory.wg));
+  }
+
+  #hold(state: State): StateRunner {
+    this.#states.add(state);
+    this.#programs.add(state);
+    const runner: StateRunner = {
+      get disposed() {
+        return state.isDisposed;
+      },
+      cut: (length) => state.cut(length),
+      clone: () => this.#hold(state.clone()),
+      dispose: () => {
+        if (state.isDisposed) return;
+        this.#states.delete(state);
+        this.#programs.drop(state, true);
+        state.dispose();
+      },
+    };
+    states.set(runner, state);
+    return runner;
+  }
+
+  /** The values of the feeds, and of what a state has. */
+  #begin(feeds: readonly (Value | undefined)[], state: State | undefined): Stored[] {
+    if (!state) return this.#stored(feeds);
+    try {
+      if (state.begin(this.inputs, feeds)) this.#programs.drop(state, false);
+    } catch (error) {
+      this.#rollBack(state);
+      throw error;
+    }
+    const given = this.#stored(feeds);
+    for (const kept of state.kept as readonly Kept[]) given[kept.link.input] = kept.valueOf();
+    return given;
+  }
+
+  #end(values: readonly Stored[], state: State | undefined): (Value | undefined)[] {
+    const results = this.#results(values, state);
+    state?.commit(values, (shapes) => this.#programs.enlarge(state, shapes));
+    return results;
+  }
+
+  #rollBack(state: State | undefined): void {
+    if (state?.rollBack()) this.#programs.drop(state, false);
   }
 
   explain(feeds: readonly (Value | undefined)[]): ModelProduct[] {
     checkAlive('explain', this);
-    this.run(feeds); // its memory then suffices
+    this.run(feeds, undefined); // its memory then suffices
     return this.#programs.explain(this.#stored(feeds));
   }
 
   dispose(): void {
     if (this.#memory.isDisposed) return;
+    for (const state of this.#states) state.dispose();
     this.#programs.dispose();
     this.#memory.dispose();
   }
 
   /** The outputs of a run, in arrays of their own. */
-  #results(values: readonly Stored[]): Value[] {
+  #results(values: readonly Stored[], state: State | undefined): (Value | undefined)[] {
     const isStrict = this.#memory.wg.info.determinism === 'strict';
     return this.outputs.map(({ name, dtype: declared }, i) => {
+      if (state?.links.some(({ output }) => output === i)) return undefined;
       const value = values[i] as Stored;
       if (value.dtype === declared || declared === 'none') {
         const result = copyOf(value);
@@ -117,12 +217,22 @@ export class Session implements Runner {
   #stored(feeds: readonly (Value | undefined)[]): Stored[] {
     return this.inputs.map(({ absent }, i) => {
       const feed = feeds[i];
-      if (!feed) return absent as Stored;
+      if (!feed) return absent as Stored; // or a state has it
       // A view of the memory would end when it grows.
       const isOwn = this.#memory.core.owns(feed.data.buffer);
       return hold(isOwn ? copyOf(feed) : feed, false);
     });
   }
+}
+
+/** The states behind what users hold. */
+const states = new WeakMap<StateRunner, State>();
+
+function stateOf(op: string, runner: StateRunner | undefined): State | undefined {
+  const state = runner && (states.get(runner) as State);
+  if (state?.isDisposed)
+    throw new DisposedError(op, 'state', `${op}: state is disposed; make another by model.state()`);
+  return state;
 }
 
 /** The memory of a model. */
@@ -216,6 +326,14 @@ class Loading {
     return steps;
   }
 
+  async #prepareBranches(
+    branches: NonNullable<PlannedStep['branches']>,
+  ): Promise<readonly (readonly OpenStep[])[]> {
+    const prepared: OpenStep[][] = [];
+    for (const branch of branches) prepared.push(await this.#prepareAll(branch));
+    return prepared;
+  }
+
   async #prepare(step: PlannedStep): Promise<OpenStep> {
     const { node, run, product: call } = step.checked;
     const weights = call && (await this.#weightsOf(node, call, step.inputs));
@@ -223,7 +341,8 @@ class Loading {
     const inputs = step.inputs.map((name, i) =>
       this.numberOf(weights && call.packed.includes(i) ? '' : name),
     );
-    for (const number of inputs) this.#taken.add(number);
+    // An If reads only its condition. Its branches take the other inputs.
+    for (const number of step.branches ? inputs.slice(0, 1) : inputs) this.#taken.add(number);
     const outputs = step.outputs.map((name) => this.numberOf(name));
     return {
       node,
@@ -232,6 +351,7 @@ class Loading {
       run,
       product,
       originals: await this.#prepareAll(step.originals),
+      branches: step.branches && (await this.#prepareBranches(step.branches)),
     };
   }
 

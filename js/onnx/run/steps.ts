@@ -25,11 +25,14 @@ export interface Step {
   readonly product: ProductStep | undefined;
   /** For a fused node: the steps that run instead, if it refuses its operands. Otherwise none. */
   readonly originals: readonly Step[];
+  /** For an If, whose first input is the condition: the steps if it is true, and otherwise. */
+  readonly branches?: readonly (readonly Step[])[] | undefined;
 }
 
 /** @internal A step before `withEnds`. */
-export type OpenStep = Omit<Step, 'ends' | 'originals'> & {
+export type OpenStep = Omit<Step, 'ends' | 'originals' | 'branches'> & {
   readonly originals: readonly OpenStep[];
+  readonly branches: readonly (readonly OpenStep[])[] | undefined;
 };
 
 /** @internal The number of a name that is absent. */
@@ -75,8 +78,9 @@ export function withEnds(
       isLater[number] = 1;
       ends.push(number);
     }
-    // If the original steps run, the last of them ends what the step would end.
-    reversed.push({ ...step, ends, originals: withEnds(step.originals, isLater, ends) });
+    // If other steps run instead, the last of them ends what the step would end.
+    const branches = step.branches?.map((branch) => withEnds(branch, isLater.slice(), ends));
+    reversed.push({ ...step, ends, originals: withEnds(step.originals, isLater, ends), branches });
   }
   return reversed.reverse();
 }

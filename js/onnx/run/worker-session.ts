@@ -6,7 +6,7 @@ import type { OnnxModel, OnnxValueInfo } from '../read/model.js';
 import { frozen } from '../read/read.js';
 import { storedAs, type Value } from '../read/value.js';
 import type { ModelInput } from './feeds.js';
-import type { ModelProduct, Runner } from './model.js';
+import type { KeptNames, ModelProduct, ModelStep, Runner, StateRunner } from './model.js';
 
 /** The answer of the worker about a model. */
 interface Described {
@@ -58,10 +58,15 @@ class WorkerSession implements Runner {
   async run(
     feeds: readonly (Value | undefined)[],
     signal: Signal | undefined,
-  ): Promise<readonly Value[]> {
-    const values = (await this.#call('run', 'run', feeds, signal)) as readonly Value[];
+    state: StateRunner | undefined,
+  ): Promise<readonly (Value | undefined)[]> {
+    const values = (await this.#call('run', 'run', feeds, { signal, state })) as readonly (
+      Value | undefined
+    )[];
     // Under jsdom, messages have arrays of another realm.
-    return values.map(({ dtype, shape, data }) => {
+    return values.map((value) => {
+      if (!value) return undefined;
+      const { dtype, shape, data } = value;
       const elements = viewOf(storedAs(dtype), data.buffer, data.byteOffset, data.length);
       return { dtype, shape, data: elements };
     });
@@ -69,6 +74,18 @@ class WorkerSession implements Runner {
 
   async explain(feeds: readonly (Value | undefined)[]): Promise<ModelProduct[]> {
     return (await this.#call('explainModel', 'explain', feeds)) as ModelProduct[];
+  }
+
+  async profile(
+    feeds: readonly (Value | undefined)[],
+    state: StateRunner | undefined,
+  ): Promise<ModelStep[]> {
+    const options = { state, hasSteps: true };
+    return (await this.#call('explainModel', 'explain', feeds, options)) as ModelStep[];
+  }
+
+  async state(keep: KeptNames): Promise<StateRunner> {
+    return (await this.#ofState('state', this.handle, { keep })) as StateRunner;
   }
 
   dispose(): void {
@@ -79,12 +96,21 @@ class WorkerSession implements Runner {
     method: 'run' | 'explainModel',
     op: string,
     feeds: readonly (Value | undefined)[],
-    signal?: Signal,
+    {
+      signal,
+      state,
+      hasSteps,
+    }: { signal?: Signal | undefined; state?: StateRunner | undefined; hasSteps?: boolean } = {},
   ): Promise<unknown> {
     const { link, handle } = this;
+    const held = state && handles.get(state);
     return link.callModel(method, { signal }, () => ({
       op,
-      values: { object: link.numberOf(handle, op, 'model') },
+      values: {
+        object: link.numberOf(handle, op, 'model'),
+        state: held && link.numberOf(held, op, 'state'),
+        hasSteps,
+      },
       operands: feeds.map((feed, i) => {
         if (!feed) return null;
         const name = this.inputs[i]?.info.name as string;
@@ -94,4 +120,35 @@ class WorkerSession implements Runner {
       result: ({ value }) => value,
     }));
   }
+
+  /** Makes a state, or makes a call about one. */
+  #ofState(
+    op: string,
+    handle: WorkerObject,
+    values: { readonly keep?: KeptNames; readonly length?: number },
+  ): Promise<unknown> {
+    const { link } = this;
+    return link.callModel('modelState', undefined, () => ({
+      op,
+      values: { object: link.numberOf(handle, op, 'state'), ...values },
+      operands: [],
+      result: ({ held }) => held && this.#stateOf(link.handleOf(held)),
+    }));
+  }
+
+  #stateOf(handle: WorkerObject): StateRunner {
+    const runner: StateRunner = {
+      get disposed() {
+        return handle.disposed;
+      },
+      cut: async (length) => void (await this.#ofState('cut', handle, { length })),
+      clone: async () => (await this.#ofState('clone', handle, {})) as StateRunner,
+      dispose: () => handle.dispose(),
+    };
+    handles.set(runner, handle);
+    return runner;
+  }
 }
+
+/** The handles of states. */
+const handles = new WeakMap<StateRunner, WorkerObject>();

@@ -1,0 +1,165 @@
+/**
+ * Programs for sizes that grow from run to run, such as the number of tokens in a cache. Their
+ * words change by a constant for each row more, so that no run is recorded for its sizes.
+ */
+import { sizeOf, Stored } from '../operators/storage.js';
+import type { Program, Sign } from './recording.js';
+import { inPlace, KeptRoot, type State } from './state.js';
+
+/** @internal A run that was recorded without computing. */
+export interface Rehearsal {
+  readonly words: Float64Array;
+  /** As in `Recording`. */
+  readonly signs: readonly Sign[];
+  readonly program: Program;
+}
+
+/** @internal */
+export interface Moving {
+  /** The sizes of the feeds with the fewest rows, as `sizesOf` returns them. */
+  readonly sizes: readonly number[];
+  /** By size: 1 if it grows with the rows, else 0. */
+  readonly rates: readonly number[];
+  /** The most rows more. */
+  readonly end: number;
+  readonly first: Rehearsal;
+  /** What a row more adds to words that change, by their index. */
+  readonly changes: ReadonlyMap<number, number>;
+  /** What a row more adds to the sizes of outputs. */
+  readonly growth: readonly (readonly number[])[];
+  /** The program for one number of rows. */
+  program: Program;
+}
+
+/** @internal The ranks and sizes of values. */
+export const sizesOf = (values: readonly { readonly shape: readonly number[] }[]): number[] =>
+  values.flatMap(({ shape }) => [shape.length, ...shape]);
+
+/**
+ * @internal By size, 1 if it has grown since the last run, and 0 if it is the same; and how many
+ * rows more than now the tensors of a state have room for. Undefined if sizes have changed in
+ * another way.
+ */
+export function growthOf(
+  { kept, programs: { last } }: State,
+  sizes: readonly number[],
+): { rates: number[]; end: number } | undefined {
+  const changes = sizes.map((size, i) => size - (last[i] as number));
+  const change = changes.find(Boolean) as number; // as many rows as a run appends
+  if (last.length !== sizes.length || !(change > 0)) return undefined;
+  if (changes.some((each) => each !== 0 && each !== change)) return undefined;
+  const room = kept.flatMap((one) =>
+    one?.grows ? one.capacity - (one.shape[one.axis] as number) - change : [],
+  );
+  return { rates: changes.map((each) => each / change), end: Math.min(...room) };
+}
+
+/** @internal The shapes of feeds that have `rows` rows more. */
+export function shapesAt(
+  feeds: readonly { readonly shape: readonly number[] }[],
+  rates: readonly number[],
+  rows: number,
+): number[][] {
+  let at = 0;
+  return feeds.map(({ shape }) => {
+    ++at; // the rank
+    return shape.map((size) => size + rows * (rates[at++] as number));
+  });
+}
+
+/** @internal Feeds that have `rows` rows more. */
+export function feedsAt(
+  feeds: readonly Stored[],
+  rates: readonly number[],
+  rows: number,
+): Stored[] {
+  const shapes = shapesAt(feeds, rates, rows);
+  return feeds.map(({ dtype, root }, i) => valueAt(dtype, shapes[i] as number[], root));
+}
+
+const valueAt = (dtype: Stored['dtype'], shape: readonly number[], root: Stored['root']): Stored =>
+  root instanceof KeptRoot
+    ? root.kept.valueOf(shape)
+    : new Stored(dtype, shape, sizeOf(shape), root);
+
+/** What the program of a rehearsal consists of, in numbers. Others than numbers must not differ. */
+function numbersOf({ words, program }: Rehearsal): Float64Array {
+  const ends = program.outputs.flatMap((output) => {
+    const { root, shape } = output;
+    // The elements of an array may depend on sizes.
+    const place = inPlace(output) ? 1 : root.chunk ? 2 : NaN;
+    return [place, root.start, shape.length, ...shape];
+  });
+  const numbers = new Float64Array(words.length + ends.length);
+  numbers.set(words);
+  numbers.set(ends, words.length);
+  return numbers;
+}
+
+/**
+ * @internal The programs between three rehearsals: with the fewest rows, with one more, and with
+ * `end` more. Undefined if a number does not change by the same for each row.
+ */
+export function movingOf(
+  sizes: readonly number[],
+  rates: readonly number[],
+  end: number,
+  rehearsals: readonly [Rehearsal, Rehearsal, Rehearsal],
+): Moving | undefined {
+  const [a, b, c] = rehearsals.map(numbersOf) as [Float64Array, Float64Array, Float64Array];
+  const [first, second] = rehearsals;
+  if (a.length !== b.length || a.length !== c.length || first.program.parts.length !== 1)
+    return undefined;
+  // A comparison may have another result between the first and the last run.
+  const [near, next, far] = rehearsals.map(({ signs }) => signs) as [Sign[], Sign[], Sign[]];
+  const isSteady = ({ difference, mayChange }: Sign, i: number) => {
+    const last = far[i]?.difference as number;
+    const isSame = difference === last && difference === next[i]?.difference;
+    return isSame || (mayChange && difference * last > 0);
+  };
+  if (next.length !== near.length || far.length !== near.length || !near.every(isSteady))
+    return undefined;
+  const changes = new Map<number, number>();
+  for (let i = 0; i < a.length; ++i) {
+    if (Object.is(a[i], b[i]) && Object.is(a[i], c[i])) continue; // also NaN
+    const change = (b[i] as number) - (a[i] as number);
+    if ((c[i] as number) !== (a[i] as number) + change * end) return undefined;
+    if (i < first.words.length) changes.set(i, change);
+  }
+  const growth = first.program.outputs.map(({ shape }, i) =>
+    shape.map((size, axis) => (second.program.outputs[i]?.shape[axis] as number) - size),
+  );
+  return { sizes, rates, end, first, changes, growth, program: first.program };
+}
+
+/** @internal The number of rows more for which a program exists; undefined if it is for others. */
+export function rowsFor(
+  { sizes, rates, end }: Moving,
+  wanted: readonly number[],
+): number | undefined {
+  const at = rates.indexOf(1);
+  const rows = (wanted[at] as number) - (sizes[at] as number);
+  const fits =
+    rows >= 0 &&
+    rows <= end &&
+    wanted.length === sizes.length &&
+    wanted.every((size, i) => size === (sizes[i] as number) + rows * (rates[i] as number));
+  return fits ? rows : undefined;
+}
+
+/** @internal The values of a program for `rows` rows more. */
+export function valuesAt(
+  { first: { program }, rates, growth }: Moving,
+  rows: number,
+): Pick<Program, 'feeds' | 'outputs'> {
+  return {
+    feeds: feedsAt(program.feeds, rates, rows),
+    outputs: program.outputs.map(({ dtype, shape, root }, i) =>
+      valueAt(
+        dtype,
+        shape.map((size, axis) => size + rows * (growth[i]?.[axis] as number)),
+        root,
+      ),
+    ),
+  };
+}
