@@ -76,7 +76,60 @@ it('prints what one call computes for several nodes, and results that are not pr
   });
   const { said, failed } = await run('relu.onnx', '--runs=1');
   expect(failed).toBe('');
-  expect(said).toContain('  in   "x" int32 []\n  out  "y" float32 of any shape\n\nno products; ');
+  expect(said).toContain('  in   "x" int32 []\n  out  "y" float32 of any shape\n\nnode ');
+  expect(said).toMatch(/^"y" +Cast +[\d.e-]+\nno products; /m);
+});
+
+it('prints each step, what it fuses, and what runs in JavaScript', async () => {
+  const scalar = (name: string, value: number) => ({
+    ...{ name, dtype: 'float32', shape: [] },
+    data: Float32Array.of(value),
+  });
+  await save('steps.onnx', {
+    ...dense,
+    initializers: [
+      ...(dense.initializers ?? []),
+      scalar('root', Math.SQRT2),
+      scalar('one', 1),
+      scalar('half', 0.5),
+      scalar('third', 1 / 3),
+    ],
+    nodes: [
+      { op: 'MatMul', name: 'fc', inputs: ['x', 'w'], outputs: ['a'] },
+      { op: 'Div', inputs: ['a', 'root'], outputs: ['b'] },
+      { op: 'Erf', inputs: ['b'], outputs: ['c'] },
+      { op: 'Add', inputs: ['c', 'one'], outputs: ['d'] },
+      { op: 'Mul', inputs: ['a', 'd'], outputs: ['e'] },
+      { op: 'Mul', name: 'gelu', inputs: ['e', 'half'], outputs: ['f'] },
+      { op: 'Pow', name: 'pow', inputs: ['f', 'third'], outputs: ['y'] },
+    ],
+  });
+  const { said, failed } = await run('steps.onnx', '--runs=1');
+  expect(failed).toBe('');
+  expect(said).toMatch(/^"fc" +MatMul +\[1, 4\]/m);
+  expect(said).toMatch(
+    /^"gelu" +com\.microsoft\.Gelu \+ Div \+ Erf \+ Add \+ Mul \+ Mul +[\d.e-]+$/m,
+  );
+  expect(said).toMatch(/^"pow" +Pow +JavaScript +[\d.e-]+$/m);
+});
+
+it('names missing operators before it reads data in other files', async () => {
+  await save('missing.onnx', {
+    ...dense,
+    initializers: [
+      { name: 'w', dtype: 'float32', shape: [4, 3], external: { location: 'nowhere' } },
+    ],
+    nodes: [
+      { op: 'MatMul', inputs: ['x', 'w'], outputs: ['h'] },
+      { op: 'Odd', name: 'odd', inputs: ['h'], outputs: ['y'] },
+    ],
+  });
+  const { code, said, failed } = await run('missing.onnx');
+  expect({ code, failed }).toEqual({
+    code: 1,
+    failed: 'wgemm: loadModel: 1 operator is missing:\n  Odd (node "odd")\n',
+  });
+  expect(said).toContain('2 nodes');
 });
 
 it('leaves inputs that have defaults to these', async () => {
@@ -115,9 +168,8 @@ it('reads files next to the model, and no others', async () => {
   });
   const odd = [{ ...initializers[0], external: { location: 'a\0b' } } as never];
   await save('null.onnx', { ...dense, initializers: odd });
-  expect(await run('null.onnx')).toEqual({
+  expect(await run('null.onnx')).toMatchObject({
     code: 1,
-    said: '',
     failed: 'wgemm: "a\\u0000b", next to the model, cannot be opened: ERR_INVALID_ARG_VALUE\n',
   });
   const bytes = new Uint8Array(56);
@@ -131,9 +183,8 @@ it('reads files next to the model, and no others', async () => {
   for (const location of ['../weights.bin', '/etc/passwd', 'a/../../b', '..']) {
     const away = [{ ...initializers[0], external: { location } } as never];
     const path = await save('away.onnx', { ...dense, initializers: away });
-    expect(await run(path)).toEqual({
+    expect(await run(path)).toMatchObject({
       code: 1,
-      said: '',
       failed: `wgemm: the model names "${location}", which is outside the folder of the model\n`,
     });
   }

@@ -1008,14 +1008,14 @@ describe('a model is refused', () => {
     [
       'with operators that are not known',
       spec([
-        node('Loop', ['x'], 'a'),
+        node('Odd', ['x'], 'a'),
         node('Relu', ['a'], 'b'),
         { ...node('Relu', ['b'], 'y'), domain: 'org.example' },
       ]),
       {
         code: 'UNSUPPORTED',
         argument: '',
-        says: ['2 operators are missing: Loop (node "Loop a"), org.example.Relu (node "Relu y")'],
+        says: ['2 operators are missing: Odd (node "Odd a"), org.example.Relu (node "Relu y")'],
       },
     ],
     [
@@ -1024,13 +1024,13 @@ describe('a model is refused', () => {
         node('Constant', [], 'k', {
           value: { tensor: { dtype: 'int16', shape: [1], data: Int16Array.of(1) } },
         }),
-        node('Loop', ['k'], 'y'),
+        node('Odd', ['k'], 'y'),
       ]),
       {
         code: 'UNSUPPORTED',
         argument: '',
         says: [
-          '1 operator is missing: Loop (node "Loop y"); ' +
+          '1 operator is missing: Odd (node "Odd y"); ' +
             '1 node is not supported: node Constant "Constant k" has a value of type int16',
         ],
       },
@@ -1185,7 +1185,7 @@ describe('the option outputs', () => {
       node('Relu', ['h'], 'features'),
       node('Softmax', ['features'], 'probabilities'),
       node('Hardmax', ['features'], 'index'),
-      { ...node('ZipMap', ['index', 'names'], 'label'), domain: 'ai.onnx.ml' },
+      { ...node('LabelMap', ['index', 'names'], 'label'), domain: 'ai.onnx.ml' },
       node('MatMul', ['z', 'v'], 'other'),
     ],
     inputs: [input('x', ['m', 4]), input('z', ['m', 64]), input('names', [3], 'string')],
@@ -1252,8 +1252,8 @@ describe('the option outputs', () => {
       op: 'loadModel',
       argument: '',
       says: [
-        '2 operators are missing: Hardmax (node "Hardmax index"), ai.onnx.ml.ZipMap ' +
-          '(node "ZipMap label"); to load the outputs that do not need them, ' +
+        '2 operators are missing: Hardmax (node "Hardmax index"), ai.onnx.ml.LabelMap ' +
+          '(node "LabelMap label"); to load the outputs that do not need them, ' +
           'pass outputs: ["probabilities", "other"]',
       ],
     });

@@ -5,6 +5,7 @@ import { loadModel, type Model } from 'wgemm/onnx';
 import { miniLm, textsOf } from '../../bench/models/minilm.mjs';
 import { encodeGraph } from '../../peers/onnx-model.mjs';
 import { expectError, rejected } from '../support/errors.js';
+import { type Glue, glueOf } from './state-glue.js';
 
 let wg: Gemm;
 beforeAll(async () => {
@@ -19,29 +20,6 @@ const ones = (...shape: number[]) => ({
   data: new Float32Array(shape.reduce((product, size) => product * size, 1)).fill(1),
 });
 
-/** The functions in the glue of an instance that the tests call. */
-interface Glue {
-  runProgram: (program: number, first: number, end: number) => number;
-}
-
-/** The glue of the instance that records a run in `body`: it becomes the prototype of an object. */
-async function glueIn(body: () => Promise<unknown>): Promise<Glue> {
-  const own = Object.getOwnPropertyDescriptor(Object, 'create')!;
-  const create = own.value as (...args: [object | null, PropertyDescriptorMap]) => object;
-  const found: Glue[] = [];
-  Object.create = (prototype: object | null, properties: PropertyDescriptorMap = {}) => {
-    if (prototype && 'runProgram' in prototype) found.push(prototype as Glue);
-    return create(prototype, properties);
-  };
-  try {
-    await body();
-  } finally {
-    Object.defineProperty(Object, 'create', own);
-  }
-  expect(found.length).toBeGreaterThan(0);
-  return found[0]!;
-}
-
 let glue: Glue;
 beforeAll(async () => {
   // Only the recording of a product makes the object.
@@ -49,7 +27,7 @@ beforeAll(async () => {
   const node = { op: 'MatMul', inputs: ['x', 'x'], outputs: ['y'] };
   const bytes = encodeGraph({ nodes: [node], inputs: [x], outputs: [{ ...x, name: 'y' }] });
   const model = await loadModel(bytes, { wg });
-  glue = await glueIn(() => model.run({ x: ones(2, 2) }));
+  glue = await glueOf(() => model.run({ x: ones(2, 2) }));
   model.dispose();
 });
 
