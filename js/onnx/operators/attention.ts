@@ -513,7 +513,7 @@ const rotaryEmbedding =
       attributes.ignore('scale'); // as ONNX Runtime does
     }
     return ([x, ...inputs], make) => {
-      const caches = inputs.slice(isOnnx ? 0 : 1, isOnnx ? 2 : 3) as Value[];
+      const caches = inputs.slice(isOnnx ? 0 : 1, isOnnx ? 2 : 3);
       const { dtype, shape } = x as Value;
       const half = caches[0]?.shape.at(-1) as number;
       const heads = count || (shape[2] as number) / (2 * half);

@@ -44,7 +44,7 @@ export function channelsOf(
   const [factors, shifts] = [factor.data, shift.data] as [Numbers, Numbers];
   scales.forEach((scale, i) => {
     factors[i] = scale / Math.sqrt((variances[i] as number) + epsilonOf(node));
-    shifts[i] = (biases[i] as number) - (means[i] as number) * (factors[i] as number);
+    shifts[i] = (biases[i] as number) - (means[i] as number) * factors[i];
   });
   return [factor, shift];
 }

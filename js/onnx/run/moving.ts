@@ -3,8 +3,8 @@
  * words change by a constant for each row more, so that no run is recorded for its sizes.
  */
 import { sizeOf, Stored } from '../operators/storage.js';
+import { inPlace, type Kept, KeptRoot } from './kept.js';
 import type { Program, Sign } from './recording.js';
-import { inPlace, KeptRoot, type State } from './state.js';
 
 /** @internal A run that was recorded without computing. */
 export interface Rehearsal {
@@ -41,7 +41,8 @@ export const sizesOf = (values: readonly { readonly shape: readonly number[] }[]
  * another way.
  */
 export function growthOf(
-  { kept, programs: { last } }: State,
+  kept: readonly (Kept | undefined)[],
+  last: readonly number[],
   sizes: readonly number[],
 ): { rates: number[]; end: number } | undefined {
   const changes = sizes.map((size, i) => size - (last[i] as number));

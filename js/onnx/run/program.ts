@@ -11,6 +11,7 @@ import { endRecording } from '../operators/record.js';
 import type { Stored } from '../operators/storage.js';
 import { storedAs } from '../read/value.js';
 import { errorIn } from './errors.js';
+import { enlarge, type Kept, KeptRoot } from './kept.js';
 import type { ModelProduct } from './model.js';
 import {
   feedsAt,
@@ -37,7 +38,7 @@ import {
   Unfused,
   Words,
 } from './recording.js';
-import { enlarge, type Kept, KeptRoot, ProgramSet, type State } from './state.js';
+import { ProgramSet, type State } from './state.js';
 import type { Step, Steps } from './steps.js';
 
 /** How many programs a model keeps: those that ran last. */
@@ -195,7 +196,7 @@ export class Programs {
   /** Makes programs for as many rows as the tensors of a state have room for. */
   #rehearse(state: State, feeds: readonly Stored[], sizes: readonly number[]): void {
     const set = state.programs;
-    const growth = growthOf(state, sizes);
+    const growth = growthOf(state.kept, set.last, sizes);
     if (!growth || !(growth.end >= 2) || --set.wait > 0) return;
     const { rates, end } = growth;
     const rehearsals: Rehearsal[] = [];

@@ -35,9 +35,9 @@ import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.j
 import { Arena, type Range } from './arena.js';
 import { errorIn } from './errors.js';
 import { aroundGap, type Axes, axesOfCopy, stridesOf } from './gaps.js';
+import { inPlace, type Kept, KeptRoot } from './kept.js';
 import type { ModelProduct } from './model.js';
 import { PlannedProduct } from './product.js';
-import { inPlace, type Kept, KeptRoot } from './state.js';
 import { type Step, type Steps, theResult } from './steps.js';
 
 /** An operator of the model. */

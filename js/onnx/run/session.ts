@@ -14,7 +14,8 @@ import type { KeptNames, ModelProduct, ModelStep, Runner, StateRunner } from './
 import type { PlannedModel, PlannedStep } from './plan.js';
 import { namesOf } from './product.js';
 import { Programs } from './program.js';
-import { inPlace, type Kept, type KeptLink, State } from './state.js';
+import { inPlace, type Kept, type KeptLink } from './kept.js';
+import { State } from './state.js';
 import {
   absent,
   type OpenStep,

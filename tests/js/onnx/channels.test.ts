@@ -31,7 +31,7 @@ function modelOf({
 } = {}): ModelSpec {
   const names = c ? ['x', 'w', 'c'] : ['x', 'w'];
   const constants = [floats('w', weights, 9, 2) as TensorSpec, ...parts, variance];
-  if (c) constants.push(floats('c', c, 8, 2) as TensorSpec);
+  if (c) constants.push(floats('c', c, 8, 2));
   const norm = ['y', 'scale', 'bias', 'mean', 'variance'];
   return {
     nodes: [

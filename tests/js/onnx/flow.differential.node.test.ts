@@ -114,7 +114,7 @@ it('If', async () => {
           op: 'If',
           inputs: [random.pick(['a', 'b', 'yes'])],
           outputs: [output],
-          attributes: { then_branch: branch(yes), else_branch: branch(no) } as never,
+          attributes: { then_branch: branch(yes), else_branch: branch(no) },
         });
       } else {
         const op = random.pick(operators);

@@ -42,7 +42,7 @@ const choice = (
   name: 'the choice',
   inputs: [cond],
   outputs,
-  attributes: { then_branch: yes, else_branch: no } as never,
+  attributes: { then_branch: yes, else_branch: no },
 });
 
 const random = new Random(4);

@@ -331,7 +331,7 @@ describe('a kept tensor', () => {
       {
         ...spec,
         nodes: [...spec.nodes, node('Identity', ['b'], 'e')],
-        outputs: [...spec.outputs, { name: 'e', dtype: 'float32' }],
+        outputs: [...spec.outputs!, { name: 'e', dtype: 'float32' }],
       },
       { d: 'b', e: 'a' },
     );

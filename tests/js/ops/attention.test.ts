@@ -1,6 +1,6 @@
 /** attention: random calls against plain loops, from arrays and heap tensors, and its errors. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createGemm, type Gemm } from 'wgemm';
+import { createGemm, type Gemm, OutOfMemoryError, ShapeError } from 'wgemm';
 import { createGemm as createInWorker } from 'wgemm/worker';
 import { thrown } from '../support/errors.js';
 import { Random } from '../support/random.js';
@@ -176,8 +176,8 @@ it('refuses', () => {
   const q = floats(4, 3, 8);
   const k = floats(2, 5, 8);
   const attention = (...args: unknown[]) =>
-    thrown(() => (wg.attention as (...args: unknown[]) => unknown)(...args));
-  const refused = (found: { name: string; message: string }) => `${found.name}: ${found.message}`;
+    thrown(() => (wg.attention as (...args: unknown[]) => unknown)(...args)) as Error;
+  const refused = ({ name, message }: Error) => `${name}: ${message}`;
   expect(refused(attention(floats(8), k, k))).toBe(
     'ShapeError: attention: q has shape [8]; expected rank 2 to 4',
   );
@@ -214,18 +214,15 @@ it('refuses', () => {
     'attention: out overlaps q; it must not',
   );
   held.dispose();
-  expect(thrown(() => small.attention(floats(1000, 800), floats(1000, 800), k as never)).name).toBe(
-    'ShapeError',
-  );
   const large = floats(1000, 800);
-  expect(thrown(() => small.attention(large, large, large)).name).toBe('OutOfMemoryError');
+  expect(() => small.attention(large, large, k as never)).toThrow(ShapeError);
+  expect(() => small.attention(large, large, large)).toThrow(OutOfMemoryError);
 });
 
 it('needs the operators of models', async () => {
   const plain = await createGemm();
   const x = floats(2, 3);
-  const error = thrown(() => plain.attention(x, x, x));
-  expect(`${error.name}: ${error.message}`).toBe(
+  expect(String(thrown(() => plain.attention(x, x, x)))).toBe(
     'UnsupportedError: attention: the instance lacks it; create the instance with models: true',
   );
   plain.dispose();
