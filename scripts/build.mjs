@@ -399,13 +399,16 @@ export async function makeDist() {
 
 /**
  * Makes build/example-library/: the entries `wgemm` and `wgemm/linear`, with the one build that the
- * examples use.
+ * examples use. With `models`, it makes build/example-models-library/ instead, which also has
+ * `wgemm/onnx` and the module with the operators of models.
  */
-export async function makeExampleLibrary() {
+export async function makeExampleLibrary({ models = false } = {}) {
   const name = 'wgemm-relaxed';
-  await buildPreset(name.replace('wgemm', 'wasm'), 'wgemm_wasm');
-  await makeFolder(join(root, 'build', 'example-library'), [name], (made) =>
-    bundleTogether(made, ['index', 'linear'], 'relaxed'),
+  await buildPreset(name.replace('wgemm', 'wasm'), models ? 'wgemm_modules' : 'wgemm_wasm');
+  const folder = join(root, 'build', models ? 'example-models-library' : 'example-library');
+  const entries = ['index', 'linear', ...(models ? ['onnx'] : [])];
+  await makeFolder(folder, [name, ...(models ? [`${name}-models`] : [])], (made) =>
+    bundleTogether(made, entries, 'relaxed'),
   );
 }
 

@@ -72,16 +72,15 @@ export function query(program, args, options = {}) {
 
 /**
  * Runs a program to its end, and fails with the sentence `otherwise` if its exit code is not 0.
+ *   input     'inherit' if it reads the standard input of this script
  *   log       the open file that gets its output
  *   quiet     shows its output only if it fails, and then only the last lines
  *   onStatus  is called with each line that it writes to file descriptor 3
  *   bound     ends it when this script ends, even if that is killed: two runs never write at once
  */
-export function run(
-  program,
-  args,
-  { cwd = root, env = {}, log = 'inherit', quiet = false, onStatus, bound = false, otherwise },
-) {
+export function run(program, args, options = {}) {
+  const { cwd = root, env = {}, input = 'ignore', log = 'inherit', quiet = false } = options;
+  const { onStatus, bound = false, otherwise } = options;
   if (bound && onPath('setpriv')) {
     args = ['--pdeathsig', 'KILL', program, ...args];
     program = 'setpriv';
@@ -90,7 +89,7 @@ export function run(
   const child = spawn(program, args, {
     cwd,
     env: { ...process.env, ...env },
-    stdio: ['ignore', output, output, onStatus ? 'pipe' : 'ignore'],
+    stdio: [input, output, output, onStatus ? 'pipe' : 'ignore'],
     shell: isWindows && program === 'npm',
   });
   let said = '';

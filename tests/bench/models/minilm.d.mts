@@ -3,6 +3,8 @@ export function miniLm(options?: {
   variant?: 'float32' | 'int8';
   layers?: number;
   seed?: number;
+  types?: boolean;
+  pooled?: boolean;
 }): Uint8Array;
 export function textsOf(options: {
   batch?: number;

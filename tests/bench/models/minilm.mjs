@@ -17,8 +17,13 @@ const least = -3.4028234663852886e38; // of float32
  *
  * @param variant 'float32'; or 'int8', as ONNX Runtime's dynamic quantization writes it: weights
  *   have a scale per column, and 24 nodes DynamicQuantizeLinear serve 36 products
+ * @param types whether there is the input `token_type_ids`, which DistilBERT lacks
+ * @param pooled whether there is a second output, `sentence_embedding`, [batch, 384]: the mean of
+ *   the tokens, of length 1. The first one is `token_embeddings` then, as in exports of
+ *   sentence-transformers
  */
-export function miniLm({ variant = 'float32', layers = 6, seed = 1 } = {}) {
+export function miniLm(options = {}) {
+  const { variant = 'float32', layers = 6, seed = 1, types = true, pooled = false } = options;
   const isInt8 = variant === 'int8';
   const graph = graphMaker(seed);
   const { node, floats, nearOne, constant } = graph;
@@ -127,14 +132,10 @@ export function miniLm({ variant = 'float32', layers = 6, seed = 1 } = {}) {
     constant(`positions.slice${i}`, 'int64', [value]),
   );
   const places = node('Slice', [ids, start, length, axis, step], 'positions');
-  const embedded = node(
-    'Add',
-    [
-      lookUp('word_embeddings', words, 'input_ids'),
-      lookUp('token_type_embeddings', 2, 'token_type_ids'),
-    ],
-    'embeddings.words',
-  );
+  const found = lookUp('word_embeddings', words, 'input_ids');
+  const embedded = types
+    ? node('Add', [found, lookUp('token_type_embeddings', 2, 'token_type_ids')], 'embeddings.words')
+    : found;
   const placed = lookUp('position_embeddings', positions, places);
   let x = node('Add', [embedded, placed], 'embeddings.sum');
   x = normalize(x, 'embeddings.LayerNorm');
@@ -148,18 +149,27 @@ export function miniLm({ variant = 'float32', layers = 6, seed = 1 } = {}) {
     const outer = dense(inner, `${name}.output`, hidden, size);
     const second = node('Add', [outer, middle], `${name}.residual`);
     const isLast = i === layers - 1;
-    x = normalize(second, isLast ? 'last_hidden_state' : `${name}.LayerNorm`);
+    const last = pooled ? 'token_embeddings' : 'last_hidden_state';
+    x = normalize(second, isLast ? last : `${name}.LayerNorm`);
   }
-  const shape = ['batch', 'sequence'];
+  const outputs = [{ name: x, dtype: 'float32', shape: ['batch', 'sequence', size] }];
+  if (pooled) {
+    const mask = node('Cast', ['attention_mask'], 'pooling.mask', { to: 1 });
+    const column = node('Unsqueeze', [mask], 'pooling.column', { axes: [2] });
+    const masked = node('Mul', [x, column], 'pooling.masked');
+    const sums = node('ReduceSum', [masked], 'pooling.sums', { axes: [1], keepdims: 0 });
+    const tokens = node('ReduceSum', [column], 'pooling.tokens', { axes: [1], keepdims: 0 });
+    const mean = node('Div', [sums, tokens], 'pooling.mean');
+    const length = node('ReduceL2', [mean], 'pooling.length', { axes: [1] });
+    const name = node('Div', [mean, length], 'sentence_embedding');
+    outputs.push({ name, dtype: 'float32', shape: ['batch', size] });
+  }
+  const inputs = ['input_ids', 'attention_mask', ...(types ? ['token_type_ids'] : [])];
   return graph.encode({
     opsets: { '': 11 },
     irVersion: 6,
-    inputs: ['input_ids', 'attention_mask', 'token_type_ids'].map((name) => ({
-      name,
-      dtype: 'int64',
-      shape,
-    })),
-    outputs: [{ name: x, dtype: 'float32', shape: [...shape, size] }],
+    inputs: inputs.map((name) => ({ name, dtype: 'int64', shape: ['batch', 'sequence'] })),
+    outputs,
   });
 }
 
