@@ -34,6 +34,7 @@ const guide = [
       ['Weights of 4 bits', '4-bit-weights'],
       ['Layers', 'layers'],
       ['Run an .onnx file', 'onnx'],
+      ['Text embeddings', 'embeddings'],
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
       ['Arrays of other libraries', 'converting'],
