@@ -19,10 +19,14 @@ export function graphMaker(seed) {
   const { list: initializers, floats } = maker(seed);
   const nodes = [];
 
-  /** Adds a node with one or more outputs. Returns the name of the first output. */
-  const node = (op, inputs, outputs, attributes = {}) => {
+  /**
+   * Adds a node with one or more outputs. Its type may begin with the domain com.microsoft. Returns
+   * the name of the first output.
+   */
+  const node = (type, inputs, outputs, attributes = {}) => {
     const names = [outputs].flat();
-    nodes.push({ op, name: `${op} ${names[0]}`, inputs, outputs: names, attributes });
+    const [, domain, op] = /^(?:(.*)\.)?(\w+)$/.exec(type);
+    nodes.push({ op, domain, name: `${op} ${names[0]}`, inputs, outputs: names, attributes });
     return names[0];
   };
   const tensor = (name, dtype, shape, data) => {
