@@ -21,7 +21,8 @@ const usage = `wgemm ${version}
 
   npx wgemm model.onnx [options]
 
-prints the steps of a model with their times, on inputs of zeros, and which nodes each step fuses.
+prints the steps of a model with their times, and which nodes each step fuses. Inputs are zeros, and
+an attention_mask has ones.
 For products it also prints shapes, types and plans. If wgemm cannot run the model, it lists the
 operators that are missing, before it reads data in other files.
 
@@ -266,7 +267,7 @@ async function measure(
   console.log(`${products.length > 0 ? sum : 'no products'}; the run: ${milliseconds(total)} ms`);
 }
 
-/** Inputs of zeros. */
+/** Inputs of zeros, and of ones for a mask of tokens. */
 function zerosOf(
   inputs: readonly OnnxValueInfo[],
   shapes: Readonly<Record<string, readonly number[]>>,
@@ -278,7 +279,9 @@ function zerosOf(
     // A bool is a byte.
     const stored = (dtype === 'bool' ? 'uint8' : dtype) as DType;
     try {
-      feeds[name] = { data: arrayOf(stored, length), shape };
+      const data = arrayOf(stored, length);
+      if (name === 'attention_mask' && dtype === 'int64') (data as BigInt64Array).fill(1n);
+      feeds[name] = { data, shape };
     } catch {
       const found = `${shown(name)}, ${dtype} [${shape.join(', ')}]`;
       throw new Failure(`not enough memory for the input ${found}`);

@@ -63,7 +63,13 @@ export function readFeeds(
   return found.map((feed) => feed?.());
 }
 
-/** @internal Feeds of zeros. `shapes`: by the name of an input. `kept`: as in `readFeeds`. */
+/** A mask of tokens. If it hides all of them, nodes such as GroupQueryAttention refuse it. */
+const isMask = ({ name, dtype }: OnnxValueInfo) => name === 'attention_mask' && dtype === 'int64';
+
+/**
+ * @internal Feeds of zeros, and of ones for a mask of tokens. `shapes`: by the name of an input.
+ * `kept`: as in `readFeeds`.
+ */
 export function zeros(
   op: string,
   inputs: readonly ModelInput[],
@@ -80,7 +86,9 @@ export function zeros(
       []) as readonly number[];
     // A wrong shape is refused as the shape of a feed.
     const size = sizeOf(sizesIn(shape) ?? []);
-    feeds[info.name] = { data: newArray(info.dtype as OnnxDType, size, op), shape };
+    const data = newArray(info.dtype as OnnxDType, size, op);
+    if (isMask(info)) (data as BigInt64Array).fill(1n);
+    feeds[info.name] = { data, shape };
   }
   return feeds;
 }

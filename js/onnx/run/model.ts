@@ -180,7 +180,8 @@ export interface Model {
     options?: RunOptions,
   ): Promise<Record<string, ModelResult>>;
   /**
-   * Runs the model on zeros, and reports how each product was computed.
+   * Runs the model on zeros, and reports how each product was computed. An `attention_mask` of
+   * int64 has ones.
    *
    * @param shapes the shape of each input, by name. Default: the shape that the model declares,
    * with 1 for each dynamic size
