@@ -46,6 +46,9 @@ enum Stage : uint8_t { kProducts, kCapped, kBiased, kPowers };
 // Scores of a block: 64 KiB, so that they stay in L2.
 constexpr int64_t kBlockRows = 128, kBlockScores = 1 << 14, kBlockKeysMax = 1024;
 
+// With at most this many rows, products wait for keys and values from memory.
+constexpr int64_t kWaitingRows = 8;
+
 // Elements of scratch of a thread, at most: a gigabyte.
 constexpr double kMostElements = 1 << 28;
 
@@ -310,6 +313,20 @@ class Block {
     return begin > 0 ? static_cast<int64_t>(begin) : 0;
   }
 
+  // Prefetches a block of keys or values, if its product would wait for memory. It is one stream,
+  // which the hardware prefetcher follows farther than the streams of the kernels.
+  void prefetch(Place tensor, int64_t key, int64_t count, Axis axis) const {
+    if (rows_ > kWaitingRows || stride(tensor, axis) != 1) return;
+    constexpr int64_t kLine = 64;
+    const auto bytes = static_cast<int64_t>(dtype_bytes(type(tensor)));
+    const int64_t length = a_.size(axis) * bytes, next = stride(tensor, kKey) * bytes;
+    const volatile std::byte* row = at(tensor, 0, key);  // volatile: else the loads are removed
+    for (; count > 0; --count, row += next) {
+#pragma clang loop unroll(disable)
+      for (int64_t i = 0; i < length; i += kLine) static_cast<void>(row[i]);
+    }
+  }
+
   // Adds the values of `count` keys from `key` on.
   void add_keys(int64_t key, int64_t count) {
     const int64_t width = a_.size(kWidth), depth = a_.size(kDepth);
@@ -331,8 +348,10 @@ class Block {
     if (row == end) return;
     float* const scores = scores_ + row * count;
     if (depth == 0) std::fill_n(scores, (end - row) * count, 0.0F);
+    prefetch(kK, key, count, kDepth);
     qk_.run(queries_ + row * depth, at(kK, 0, key), end - row, scores, true, scratch_);
     for (int64_t i = row; i < end; ++i) write_powers_of(i, key, count, scores_ + i * count);
+    prefetch(kV, key, count, kWidth);
     pv_.run(scores, at(kV, 0, key), end - row, sums_ + row * width, false, scratch_);
   }
 
