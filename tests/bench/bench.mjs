@@ -13,7 +13,7 @@
 //     --random              random shapes of all types next to the fastest peer, the losses first
 //       --count 300 --seed 1 --filter float32  --engine, --threads, --json and --targets as above
 //     --models              whole models next to ONNX Runtime Web: MiniLM in float32 and int8, six
-//                           small networks, and single nodes: 5 minutes
+//                           small networks, a step of a decoder, and single nodes: 6 minutes
 //       --filter "one node"  --engine, --threads, --json and --compare as above
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows;
 //                           and calls that are recorded

@@ -3,6 +3,7 @@ import { createGemm } from 'wgemm';
 import { loadModel } from 'wgemm/onnx';
 import { randomFrom } from '../conformance/qgemm.mjs';
 import { loadOrt } from '../peers/onnx.mjs';
+import { decoding, raceDecoding } from './models/decoding.mjs';
 import { miniLm, textsOf } from './models/minilm.mjs';
 import { chainLengths, nodes } from './models/nodes.mjs';
 import { smallModels } from './models/small.mjs';
@@ -10,6 +11,14 @@ import { bestAndMedian, pause, race, timeOf } from './turns.mjs';
 
 /** How far an output may be from ONNX Runtime Web's, relative to its largest value. */
 const usualBound = 1e-3;
+
+/** The same for models that quantize what they have computed. */
+const intBound = 0.05;
+
+const sides = [
+  { name: 'wgemm', kind: 'own' },
+  { name: 'ONNX Runtime Web', kind: 'peer' },
+];
 
 /** The texts of 200 runs, whose lengths are from 5 to 128 tokens. */
 function randomTexts() {
@@ -37,7 +46,7 @@ const models = [
     name: 'MiniLM',
     variant: 'int8',
     bytes: () => miniLm({ variant: 'int8' }),
-    bound: 0.05,
+    bound: intBound,
     sizes: textSizes,
   },
   ...smallModels.map(({ feeds, ...model }) => ({ ...model, sizes: [{ feeds: () => [feeds()] }] })),
@@ -50,6 +59,7 @@ const rowOf = ({ variant }, title) => `${title}, ${variant}`;
 /** The models and sizes that --models --filter takes: the names of their rows. */
 export const modelNames = [
   ...models.flatMap((model) => model.sizes.map((size) => rowOf(model, titleOf(model, size)))),
+  rowOf(decoding, decoding.title),
   ...nodes.map((node) => rowOf(node, node.name)),
 ];
 
@@ -74,6 +84,8 @@ export async function raceModels({ threads, filter }, tell) {
       await tell('model', await raceOne(model, size, contestants, threads));
     for (const { dispose } of contestants) await dispose();
   }
+  if (rowOf(decoding, decoding.title).includes(filter))
+    await tell('model', await raceSteps(wg, ort, threads));
   for (const node of nodes)
     if (rowOf(node, node.name).includes(filter))
       await tell('model', await raceNode(node, wg, ort, threads));
@@ -93,14 +105,12 @@ async function load(bytes, wg, ort, options) {
     Object.fromEntries(Object.entries(feed).map(([name, value]) => [name, ort.tensor(value)]));
   return [
     {
-      name: 'wgemm',
-      kind: 'own',
+      ...sides[0],
       runs: (feeds) => feeds.map((feed) => () => own.run(feed)),
       dispose: () => own.dispose(),
     },
     {
-      name: 'ONNX Runtime Web',
-      kind: 'peer',
+      ...sides[1],
       runs: (feeds) => feeds.map(toOrt).map((feed) => () => session.run(feed)),
       dispose: () => session.release(),
     },
@@ -122,6 +132,16 @@ async function raceOne({ bound, ...model }, { title, feeds }, both, threads) {
     difference,
     contestants: both.map(({ name, kind }, i) => ({ name, kind, ...timed[i] })),
   };
+}
+
+/** Times the step of a decoder. */
+async function raceSteps(wg, ort, threads) {
+  const { title, variant } = decoding;
+  const name = rowOf(decoding, title);
+  const { difference, timed, products } = await raceDecoding(wg, ort, { rest: restOf(threads) });
+  checkDifference(name, difference, intBound);
+  const contestants = sides.map((side, i) => ({ ...side, ...timed[i] }));
+  return { name, model: title, variant, runs: 1, difference, contestants, products };
 }
 
 /** Times one node: the difference of the times of a longer and a shorter chain, per node. */
@@ -157,7 +177,12 @@ async function compare(name, bound = usualBound, mine, theirs) {
   let difference = 0;
   for (const [i, run] of mine.entries())
     difference = Math.max(difference, differenceOf(await run(), await theirs[i]()));
-  if (difference <= bound) return difference;
+  checkDifference(name, difference, bound);
+  return difference;
+}
+
+function checkDifference(name, difference, bound) {
+  if (difference <= bound) return;
   throw new Error(
     `${name}: the outputs differ by ${difference} of the largest value; expected at most ${bound}`,
   );
@@ -169,11 +194,13 @@ async function compare(name, bound = usualBound, mine, theirs) {
  */
 const rest = 20;
 
+const restOf = (threads) => (threads > 1 ? rest : 0);
+
 /** Times the first run of each side. */
 const raceEach = (sides, threads) =>
   race(
     sides.map(([run]) => ({ run: (times) => repeat(run, times) })),
-    { rest: threads > 1 ? rest : 0 },
+    { rest: restOf(threads) },
   );
 
 async function repeat(run, times) {

@@ -59,10 +59,16 @@ export function printModelHead() {
   printColumns('model', 'variant', ...times, ...times, ...times);
 }
 
-export function printModel({ model, variant, contestants: [own, peer] }) {
+export function printModel({ model, variant, contestants: [own, peer], products }) {
   const times = [own, peer].flatMap(({ median, best }) => [duration(median), duration(best)]);
   const ratios = [peer.median / own.median, peer.best / own.best].map((ratio) => ratio.toFixed(2));
   printColumns(model, variant, ...times, ...ratios);
+  if (products) {
+    const { step, products: sum } = products;
+    const speed = `${(1000 / own.median).toFixed(0)} tokens per second`;
+    const ratio = (step / sum).toFixed(2);
+    console.log(`  ${speed}; ${ratio} times its products, each on its own: ${duration(sum)}`);
+  }
 }
 
 /** One line per size, with the names of the columns if these change. */
