@@ -23,6 +23,9 @@ interface Form {
 }
 export const smolLm2: Sizes;
 export const smallDecoder: Sizes;
+export function decoder(
+  options: Sizes & Form & { location: string },
+): Record<'bytes' | 'weights', Uint8Array>;
 export function decoder(options?: Sizes & Form): Uint8Array;
 export function keptOf(sizes: Sizes): Record<string, string>;
 export function tokenFeeds(

@@ -30,9 +30,8 @@ export const smallDecoder = {
 };
 
 /**
- * The parts of the model, for encode() of graph.mjs or encodeGraph(): nodes, initializers, inputs,
- * outputs. Its inputs are `input_ids`, `attention_mask`, `position_ids` unless attention rotates,
- * and the past keys and values. Its outputs are `logits` and the present ones.
+ * The bytes of the model. Its inputs are `input_ids`, `attention_mask`, `position_ids` unless
+ * attention rotates, and the past keys and values. Its outputs are `logits` and the present ones.
  *
  * @param options the sizes, as in smolLm2, and:
  *   - `isPacked`: one product makes queries, keys and values, as the builder writes for a CPU
@@ -42,6 +41,7 @@ export const smallDecoder = {
  *   - `isSymmetric`: weights have no zero points
  *   - `accuracyLevel` and `blockSize` of the products
  *   - `headScale`: how far logits are from 0
+ *   - `location`: the name of a file for the tensors. Then { bytes, weights } is returned
  */
 export function decoder(options = smolLm2) {
   const { layers, hidden, heads, keyHeads, head, intermediate, vocabulary, positions, theta } =
@@ -54,6 +54,7 @@ export function decoder(options = smolLm2) {
     headScale = 1,
     seed = 1,
   } = options;
+  const { location } = options;
   const graph = graphMaker(seed);
   const random = randomFrom(seed);
   const { node, floats, nearOne, tensor, constant, takeBack } = graph;
@@ -206,7 +207,7 @@ export function decoder(options = smolLm2) {
     ).flat();
   const ints = (name, columns) => ({ name, dtype: 'int64', shape: ['batch_size', columns] });
   const logits = ['batch_size', 'sequence_length', vocabulary];
-  return graph.encode({
+  const model = {
     opsets: { '': 21, 'com.microsoft': 1 },
     irVersion: 10,
     inputs: [
@@ -219,7 +220,8 @@ export function decoder(options = smolLm2) {
       { name: 'logits', dtype: 'float32', shape: logits },
       ...perLayer('present', 'total_sequence_length'),
     ],
-  });
+  };
+  return location ? graph.encodeWithFile(model, location) : graph.encode(model);
 }
 
 /** The outputs that become inputs of the next run, for model.state(). */

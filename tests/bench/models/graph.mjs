@@ -62,5 +62,19 @@ export function graphMaker(seed) {
 
     /** The bytes of the model. */
     encode: (model) => encodeGraph({ nodes, initializers, ...model }),
+
+    /** The bytes of the model, and of a file with its tensors: { bytes, weights }. */
+    encodeWithFile(model, location) {
+      const parts = [];
+      let offset = 0;
+      const external = initializers.map((tensor) => {
+        const { buffer, byteOffset, byteLength: length } = tensor.data;
+        parts.push(new Uint8Array(buffer, byteOffset, length));
+        offset += length;
+        return { ...tensor, external: { location, offset: offset - length, length } };
+      });
+      const bytes = encodeGraph({ nodes, ...model, initializers: external });
+      return { bytes, weights: Buffer.concat(parts) };
+    },
   };
 }
