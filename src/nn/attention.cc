@@ -140,13 +140,22 @@ void cap(float* x, int64_t count, float softcap) {
 
 void add(float* x, const float* y, int64_t elements) {
   const auto count = static_cast<ptrdiff_t>(elements);
-  const v128_t factor = wasm_f32x4_splat(static_cast<float>(kLog2E));
+  const auto by = static_cast<float>(kLog2E);
+  // A finite element stays finite, such as the least number, by which masks hide keys: a query
+  // whose keys are all hidden like this takes the mean of their values.
+  const float lowest = std::numeric_limits<float>::lowest();
+  const v128_t factor = wasm_f32x4_splat(by), least = wasm_f32x4_splat(lowest),
+               hidden = wasm_f32x4_splat(-kInfinity);
   ptrdiff_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    wasm_v128_store(x + i, wasm_f32x4_add(wasm_v128_load(x + i),
-                                          wasm_f32x4_mul(wasm_v128_load(y + i), factor)));
+  for (; i + 4 <= count; i += 4) {
+    const v128_t v = wasm_v128_load(y + i),
+                 scaled = wasm_f32x4_pmax(wasm_f32x4_mul(v, factor), least);
+    wasm_v128_store(x + i,
+                    wasm_f32x4_add(wasm_v128_load(x + i),
+                                   wasm_v128_bitselect(v, scaled, wasm_f32x4_eq(v, hidden))));
+  }
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < count; ++i) x[i] += y[i] * static_cast<float>(kLog2E);
+  for (; i < count; ++i) x[i] += y[i] == -kInfinity ? y[i] : std::max(y[i] * by, lowest);
 }
 
 // A product of a block. Its sums are in scratch, and it has no Y.

@@ -211,6 +211,21 @@ TEST(NnAttention, QueriesThatSeeNothingAreZero) {
   EXPECT_TRUE(std::all_of(y.begin() + 8, y.begin() + 12, [](float each) { return each != 0; }));
 }
 
+TEST(NnAttention, MasksOfTheLeastNumberTakeTheMean) {
+  for (const int64_t keys : {3, 700}) {
+    Problem p{.heads = 2, .queries = 3, .keys = keys, .depth = 8, .width = 4};
+    p.masked = true;
+    Tensors t(p);
+    std::fill(t.m.begin(), t.m.end(), std::numeric_limits<float>::lowest());
+    std::fill_n(t.m.begin(), keys - 2, -static_cast<float>(kInfinity));
+    t.mask = TestTensor::of(DType::kFloat32, t.m, t.mask.strides);
+    const std::vector<float> y = run(p, &t, 1);
+    for_each_exact(p, t, [&](double exact, size_t i) { EXPECT_NEAR(y[i], exact, 1e-6) << i; });
+    const float* const last = t.c.data() + (keys - 2) * 4;
+    EXPECT_NEAR(y[0], (last[0] + last[4]) / 2, 1e-6);
+  }
+}
+
 TEST(NnAttention, DoesNotReadHiddenValues) {
   Problem p{.batch = 2, .queries = 2, .keys = 600, .depth = 8, .width = 8};
   p.first = 0;

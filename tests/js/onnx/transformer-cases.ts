@@ -13,6 +13,7 @@ const i = (shape: readonly number[], values: readonly number[]): Input =>
 const ms = 'com.microsoft';
 const float = (value: number) => ({ float: value });
 const low = -Infinity;
+const least = -3.4028234663852886e38; // of float32
 
 export const transformerCases: readonly Case[] = [
   [
@@ -37,6 +38,20 @@ export const transformerCases: readonly Case[] = [
       ],
     },
     ['float32', [1, 1, 2, 1], [8, 0]],
+  ],
+  [
+    'Attention whose mask has the least number for all keys',
+    {
+      op: 'Attention',
+      opset: 23,
+      inputs: [
+        f([1, 1, 2, 1], [1, 1]),
+        f([1, 1, 2, 1], [1, 2]),
+        f([1, 1, 2, 1], [7, 8]),
+        f([2, 2], [least, least, least, low]),
+      ],
+    },
+    ['float32', [1, 1, 2, 1], [7.5, 7]],
   ],
   [
     'Attention whose mask has fewer keys, with past and present',
