@@ -95,9 +95,14 @@ const messages = {
   },
   SparseTensorProto: { values: [1, 'TensorProto'], dims: [3, 'int'] },
   ValueInfoProto: { name: [1, 'string'], type: [2, 'TypeProto'] },
-  TypeProto: { tensorType: [1, 'TensorType'], sequenceType: [4, 'SequenceType'] },
+  TypeProto: {
+    tensorType: [1, 'TensorType'],
+    sequenceType: [4, 'SequenceType'],
+    mapType: [5, 'MapType'],
+  },
   TensorType: { elemType: [1, 'int'], shape: [2, 'TensorShapeProto'] },
   SequenceType: { elemType: [1, 'TypeProto'] },
+  MapType: { keyType: [1, 'int'], valueType: [2, 'TypeProto'] },
   TensorShapeProto: { dim: [1, 'Dimension'] },
   Dimension: { dimValue: [1, 'int'], dimParam: [2, 'string'] },
 };
@@ -162,7 +167,7 @@ const write = {
  *   are INT or INTS, and others FLOAT or FLOATS; { float: 1 } and { floats: [1] } are, too.
  *   { tensor } and { graph } hold what describes one here
  * @param graph.inputs { name, dtype, shape? }: a size may be a name or undefined
- * @param graph.outputs the same
+ * @param graph.outputs the same. The dtype of an output of ZipMap is 'seq(map(int64,float))'
  * @param graph.initializers { name, dtype, shape, data, typed?, external? }: data is a typed array,
  *   or one of bytes for `bool` and types that wgemm has not. `typed` writes the elements to the
  *   field of their type, and external: { location, offset?, length? } writes none
@@ -223,6 +228,11 @@ function attributeValue(value) {
 }
 
 function valueProto({ name, dtype, shape }) {
+  if (dtype === 'seq(map(int64,float))') {
+    const valueType = { tensorType: { elemType: dataTypes.float32 } };
+    const mapType = { keyType: dataTypes.int64, valueType };
+    return { name, type: { sequenceType: { elemType: { mapType } } } };
+  }
   const tensorType = { elemType: dataTypes[dtype] };
   if (shape) {
     tensorType.shape = {
