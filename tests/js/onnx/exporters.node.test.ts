@@ -12,6 +12,7 @@ import { dynamoLlama } from './exporters/dynamo-llama.js';
 import type { Exported, Sizes } from './exporters/exported.js';
 import { genai } from './exporters/genai.js';
 import { optimum } from './exporters/optimum.js';
+import { optimumTexts } from './exporters/optimum-texts.js';
 import { ortFloat32 } from './exporters/ort-float32.js';
 import { ortInt8 } from './exporters/ort-int8.js';
 import { refused } from './exporters/refused.js';
@@ -31,6 +32,7 @@ const models: readonly Exported[] = [
   dynamoBert,
   dynamoLlama,
   optimum,
+  optimumTexts,
   ortFloat32,
   ortInt8,
   genai,
