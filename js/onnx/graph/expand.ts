@@ -1,5 +1,5 @@
 /** Nodes that stand for a product and a node after it. */
-import { invalid } from '../operators/operator.js';
+import { invalid, keyOf } from '../operators/operator.js';
 import type { OnnxNode } from '../read/model.js';
 
 /** The operator of the product, the inputs of the product, and the inputs of the node after it. */
@@ -11,8 +11,35 @@ const forms = new Map<string, Form>([
   ['QAttention', ['MatMulIntegerToFloat', [0, 1, 3, 4, 6, 7, 2], [5, 8]]],
 ]);
 
+/** The activations of FusedGemm that are supported. */
+const activations =
+  /^(Elu|HardSigmoid|LeakyRelu|Relu|Sigmoid|Softplus|Softsign|Tanh|ThresholdedRelu)$/;
+
+const prefix = 'activation_';
+
+/** A Gemm, and the activation that ONNX Runtime has joined to it. */
+function gemmAndActivation(node: OnnxNode, op: string): OnnxNode[] {
+  const product = `${node.outputs[0]}/Gemm`;
+  const given = [...node.attributes].filter(([name]) => name !== 'activation');
+  const own = given.filter(([name]) => !name.startsWith(prefix));
+  const after = given.filter(([name]) => name.startsWith(prefix));
+  return [
+    { ...node, domain: '', op: 'Gemm', outputs: [product], attributes: new Map(own) },
+    {
+      ...node,
+      domain: '',
+      op,
+      inputs: [product],
+      attributes: new Map(after.map(([name, value]) => [name.slice(prefix.length), value])),
+    },
+  ];
+}
+
 /** @internal The nodes that compute a node. */
 export function expand(node: OnnxNode): OnnxNode[] {
+  const activation = node.attributes.get('activation');
+  if (keyOf(node) === 'com.microsoft.FusedGemm' && typeof activation === 'string')
+    if (activations.test(activation)) return gemmAndActivation(node, activation);
   const form = node.domain === 'com.microsoft' ? forms.get(node.op) : undefined;
   if (!form) return [node];
   const [op, of, rest] = form;

@@ -318,6 +318,33 @@ const fused: Draw = (random) => {
   };
 };
 
+/** A Gemm and an activation, whose attributes have a prefix. */
+const fusedGemm: Draw = (random) => {
+  const product = fused(random);
+  const inputs = product.inputs.map((input) => {
+    const shape = input!.shape.slice(-2);
+    return floats(random, ...shape);
+  });
+  const columns = inputs[1]!.shape[product.attributes!['transB'] ? 0 : 1] as number;
+  if (random.next() < 0.7) inputs.push(floats(random, columns));
+  const activation = random.pick(
+    'Elu HardSigmoid LeakyRelu Relu Sigmoid Softplus Softsign Tanh ThresholdedRelu'.split(' '),
+  );
+  // The runtime has no defaults.
+  const hasAlpha = /Elu|Hard|Leaky|Thresholded/.test(activation);
+  return {
+    ...product,
+    inputs,
+    attributes: {
+      ...product.attributes,
+      beta: float(random.pick([1, 0.4])),
+      activation,
+      ...(hasAlpha && { activation_alpha: float(random.pick([0.2, 0.9])) }),
+      ...(activation === 'HardSigmoid' && { activation_beta: float(0.4) }),
+    },
+  };
+};
+
 const biasGelu: Draw = (random) => {
   const width = random.between(1, 20);
   return {
@@ -341,5 +368,6 @@ export const transformerDraws: Record<string, readonly [Draw, ulps?: number, abs
   'com.microsoft.Attention': [microsoft, ...near],
   'com.microsoft.QAttention': [quantized, ...near],
   'com.microsoft.FusedMatMul': [fused, ...near],
+  'com.microsoft.FusedGemm': [fusedGemm, ...near],
   'com.microsoft.BiasGelu': [biasGelu, 6, 1e-6],
 };

@@ -202,6 +202,19 @@ const groupedLlama = fusedLlama(
     total_seq_len)`,
 );
 
+/** What a session saves of a dense network. */
+const dense = `main_graph (float[b, 10] x) => (float[b, 3] y) {
+  relu = com.microsoft.FusedGemm <activation = "Relu", alpha = 1.0, beta = 1.0, transA = 0,
+    transB = 1> (x, float[16, 10] fc1.weight, float[16] fc1.bias)
+  leaky = com.microsoft.FusedGemm <activation = "LeakyRelu", activation_alpha = 0.2, alpha = 1.0,
+    beta = 1.0, transA = 0, transB = 1> (relu, float[16, 16] fc2.weight, float[16] fc2.bias)
+  hard = com.microsoft.FusedGemm <activation = "HardSigmoid", activation_alpha = 0.16666667,
+    activation_beta = 0.4, alpha = 0.5, beta = 2.0, transA = 0, transB = 0>
+    (leaky, float[16, 8] fc3.weight, float[8] fc3.bias)
+  y = com.microsoft.FusedGemm <activation = "Tanh", alpha = 1.0, beta = 1.0, transA = 0,
+    transB = 1> (hard, float[3, 8] fc4.weight, float[3] fc4.bias)
+}`;
+
 const common = { opsets, constants: 'initializers', bound: 1e-5 } as const;
 const encoder = { ...common, runs: texts, inputs: { attention_mask: rightPadded } };
 const decoder = { ...common, runs: tokens };
@@ -227,6 +240,12 @@ export const ortFloat32 = [
     // A query that sees no key belongs to padding. ONNX Runtime takes the mean of all values, and
     // wgemm the mean of the values before it. So padding follows the text.
     inputs: { attention_mask: rightPadded },
+  }),
+  exported({
+    ...common,
+    name: 'ONNX Runtime, saved by a session: a dense network',
+    text: dense,
+    runs: [{ b: 1 }, { b: 33 }],
   }),
   exported({ ...decoder, name: "ONNX Runtime's optimizer: Llama", text: multiHeadLlama, kept }),
   exported({

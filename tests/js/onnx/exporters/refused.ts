@@ -73,9 +73,9 @@ const texts: Record<string, readonly [text: string, ...says: string[]]> = {
 }`,
     'ai.onnx.ml.Imputer',
   ],
-  'ONNX Runtime, saved by a session: Gemm and Relu': [
+  'ONNX Runtime, saved by a session: Gemm and Selu': [
     `main_graph (float[b, 4] x) => (float y) {
-  y = com.microsoft.FusedGemm <activation = "Relu", alpha = 1.0, beta = 1.0, transB = 1>
+  y = com.microsoft.FusedGemm <activation = "Selu", alpha = 1.0, beta = 1.0, transB = 1>
     (x, float[8, 4] weight, float[8] bias)
 }`,
     'com.microsoft.FusedGemm',
