@@ -161,6 +161,13 @@ async function testVectors() {
         'and run them by `node tests/conformance/run.mjs --models`.',
     }),
   );
+  await step("running ONNX's tests of nodes", () =>
+    run('node', ['tests/conformance/run.mjs', '--nodes', ...onOne], {
+      otherwise:
+        "ONNX's tests of nodes fail: see above which, " +
+        'and run them by `node tests/conformance/run.mjs --nodes`.',
+    }),
+  );
 }
 
 async function testPackage() {

@@ -8,6 +8,7 @@
 //     --builds  some of the four; default: all, or those without threads for a named entry, whose
 //               threads strict.mjs tests
 //     --models  runs the cases as models of one node, by the entry wgemm/onnx, and nothing else
+//     --nodes  runs ONNX's own tests of nodes, by the same entry, and nothing else
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,6 +22,7 @@ const { positionals, values } = parseArgs({
     builds: { type: 'string' },
     vectors: { type: 'string', default: '16' },
     models: { type: 'boolean', default: false },
+    nodes: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
@@ -28,7 +30,11 @@ const [entry] = positionals;
 const most = Number(values.most);
 const { createGemm } = await import(entry ?? 'wgemm');
 const start = (build) =>
-  createGemm({ ...build, models: values.models ?? false, vectors: Number(values.vectors) });
+  createGemm({
+    ...build,
+    models: values.models || values.nodes,
+    vectors: Number(values.vectors),
+  });
 const names =
   values.builds ?? (entry ? 'simd128,relaxed' : 'simd128,simd128-mt,relaxed,relaxed-mt');
 const builds = names.split(',').map((name) => ({
@@ -73,6 +79,12 @@ if (wrong) {
       if (error.code !== 'UNSUPPORTED' || build === builds[0]) throw error;
       console.log(`conformance: ${error.message}`);
     }
+  }
+  if (values.nodes) {
+    const { runNodes } = await import('./nodes.mjs');
+    const failed = await runNodes(await import('wgemm/onnx'), instances);
+    console.log(`${failed} failed`);
+    process.exit(failed > 0 ? 1 : 0);
   }
   if (values.models) {
     const { loadModel } = await import('wgemm/onnx');
