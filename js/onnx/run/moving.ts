@@ -83,11 +83,19 @@ const valueAt = (dtype: Stored['dtype'], shape: readonly number[], root: Stored[
     ? root.kept.valueOf(shape)
     : new Stored(dtype, shape, sizeOf(shape), root);
 
+/** Whether outputs that no step computes have the same elements. These may depend on sizes. */
+function hasSameArrays(a: Program, b: Program): boolean {
+  const arrayOf = (output: Stored | undefined) => output?.root.array as Float32Array | undefined;
+  return a.outputs.every((output, i) => {
+    const [one = [], other = []] = [arrayOf(output), arrayOf(b.outputs[i])];
+    return one.length === other.length && one.every((x: number, at) => Object.is(x, other[at]));
+  });
+}
+
 /** What the program of a rehearsal consists of, in numbers. Others than numbers must not differ. */
 function numbersOf({ words, program }: Rehearsal): Float64Array {
   const ends = program.outputs.flatMap((output) => {
     const { root, shape } = output;
-    // The elements of an array may depend on sizes.
     const place = inPlace(output) ? 1 : root.chunk ? 2 : NaN;
     return [place, root.start, shape.length, ...shape];
   });
@@ -108,8 +116,10 @@ export function movingOf(
   rehearsals: readonly [Rehearsal, Rehearsal, Rehearsal],
 ): Moving | undefined {
   const [a, b, c] = rehearsals.map(numbersOf) as [Float64Array, Float64Array, Float64Array];
-  const [first, second] = rehearsals;
+  const [first, second, last] = rehearsals;
   if (a.length !== b.length || a.length !== c.length || first.program.parts.length !== 1)
+    return undefined;
+  if (![second, last].every(({ program }) => hasSameArrays(first.program, program)))
     return undefined;
   // A comparison may have another result between the first and the last run.
   const [near, next, far] = rehearsals.map(({ signs }) => signs) as [Sign[], Sign[], Sign[]];

@@ -277,6 +277,14 @@ const variants: Record<string, [spec: ModelSpec, names?: Record<string, string>]
   })(),
 };
 
+/** A model that also returns the sizes of a tensor, which no step computes. */
+variants['sizes of the tensor'] = (() => {
+  const spec = attention();
+  const sizes = { name: 'sizes', dtype: 'int64' };
+  const nodes = [...spec.nodes, node('Shape', ['present'], 'sizes')];
+  return [{ ...spec, nodes, outputs: [...spec.outputs, sizes] }];
+})();
+
 /** A model with a branch for one length only. */
 variants['a condition of one length'] = (() => {
   const spec = attention();
