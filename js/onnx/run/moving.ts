@@ -25,10 +25,15 @@ export interface Moving {
   readonly first: Rehearsal;
   /** What a row more adds to words that change, by their index. */
   readonly changes: ReadonlyMap<number, number>;
-  /** What a row more adds to the sizes of outputs. */
-  readonly growth: readonly (readonly number[])[];
+  /** What a row more adds to the sizes of outputs, and of the kept tensors that they show. */
+  readonly growth: readonly Growth[];
   /** The program for one number of rows. */
   program: Program;
+}
+
+interface Growth {
+  readonly own: readonly number[];
+  readonly kept: readonly number[];
 }
 
 /** @internal The ranks and sizes of values. */
@@ -75,13 +80,24 @@ export function feedsAt(
   rows: number,
 ): Stored[] {
   const shapes = shapesAt(feeds, rates, rows);
-  return feeds.map(({ dtype, root }, i) => valueAt(dtype, shapes[i] as number[], root));
+  return feeds.map((feed, i) => valueAt(feed, shapes[i] as number[]));
 }
 
-const valueAt = (dtype: Stored['dtype'], shape: readonly number[], root: Stored['root']): Stored =>
-  root instanceof KeptRoot
-    ? root.kept.valueOf(shape)
-    : new Stored(dtype, shape, sizeOf(shape), root);
+/** @param kept the shape of the kept tensor, if the value is one. The value may be a reshape of it */
+function valueAt({ dtype, root }: Stored, shape: readonly number[], kept = shape): Stored {
+  const own = root instanceof KeptRoot ? new KeptRoot(root.kept, kept) : root;
+  return new Stored(dtype, shape, sizeOf(shape), own);
+}
+
+/** The shape of the kept tensor that a value shows. */
+const keptShapeOf = (value: Stored | undefined): readonly number[] =>
+  value?.root instanceof KeptRoot ? value.root.shape : [];
+
+const differences = (from: readonly number[], to: readonly number[] = []): number[] =>
+  from.map((size, axis) => (to[axis] as number) - size);
+
+const grownBy = (shape: readonly number[], growth: readonly number[] = [], rows: number) =>
+  shape.map((size, axis) => size + rows * (growth[axis] as number));
 
 /** Whether outputs that no step computes have the same elements. These may depend on sizes. */
 function hasSameArrays(a: Program, b: Program): boolean {
@@ -97,7 +113,8 @@ function numbersOf({ words, program }: Rehearsal): Float64Array {
   const ends = program.outputs.flatMap((output) => {
     const { root, shape } = output;
     const place = inPlace(output) ? 1 : root.chunk ? 2 : NaN;
-    return [place, root.start, shape.length, ...shape];
+    const kept = keptShapeOf(output);
+    return [place, root.start, shape.length, ...shape, kept.length, ...kept];
   });
   const numbers = new Float64Array(words.length + ends.length);
   numbers.set(words);
@@ -137,9 +154,11 @@ export function movingOf(
     if ((c[i] as number) !== (a[i] as number) + change * end) return undefined;
     if (i < first.words.length) changes.set(i, change);
   }
-  const growth = first.program.outputs.map(({ shape }, i) =>
-    shape.map((size, axis) => (second.program.outputs[i]?.shape[axis] as number) - size),
-  );
+  const growth = first.program.outputs.map((output, i) => {
+    const other = second.program.outputs[i];
+    const own = differences(output.shape, other?.shape);
+    return { own, kept: differences(keptShapeOf(output), keptShapeOf(other)) };
+  });
   return { sizes, rates, end, first, changes, growth, program: first.program };
 }
 
@@ -165,11 +184,11 @@ export function valuesAt(
 ): Pick<Program, 'feeds' | 'outputs'> {
   return {
     feeds: feedsAt(program.feeds, rates, rows),
-    outputs: program.outputs.map(({ dtype, shape, root }, i) =>
+    outputs: program.outputs.map((output, i) =>
       valueAt(
-        dtype,
-        shape.map((size, axis) => size + rows * (growth[i]?.[axis] as number)),
-        root,
+        output,
+        grownBy(output.shape, growth[i]?.own, rows),
+        grownBy(keptShapeOf(output), growth[i]?.kept, rows),
       ),
     ),
   };

@@ -317,6 +317,22 @@ describe('a kept tensor', () => {
     twins.dispose();
   });
 
+  it('may be an output of another shape, too', async () => {
+    const spec: ModelSpec = {
+      nodes: [
+        node('Concat', ['past', 'x'], 'present', { axis: 1 }),
+        node('Reshape', ['present', 'flat'], 'y'),
+      ],
+      inputs: ['past', 'x'].map((name) => ({ name, dtype: 'float32', shape: [1, `${name}s`, 3] })),
+      outputs: ['present', 'y'].map((name) => ({ name, dtype: 'float32' })),
+      initializers: [ints('flat', -1)],
+    };
+    const twins = await Twins.of(spec, pair);
+    await twins.run({ x: floats(1, 2, 3) }, { past: floats(1, 0, 3) });
+    for (let length = 2; length < 40; ++length) await twins.run({ x: floats(1, 1, 3) });
+    twins.dispose();
+  });
+
   it('need not grow, begins as zeros, and may become another one', async () => {
     const dense = ['a', 'b'].map((name) => ({ name, dtype: 'float32', shape: [2, 3] }));
     const spec: ModelSpec = {
