@@ -600,9 +600,10 @@ const biasGelu: Compute = ([a, b], make) =>
   by(make, 'Gelu', [by(make, 'Add', [a as Value, b as Value])]);
 
 /** A row of an operator that only src/nn/ computes. */
-const row = (name: string, inputs: string, compile: Row['compile']): Row => ({
+const row = (name: string, inputs: string, compile: Row['compile'], overwrites = 0): Row => ({
   name,
   inputs,
+  overwrites,
   folds: false,
   compile,
 });
@@ -615,8 +616,8 @@ export const transformers: readonly Row[] = [
       'nonpad_kv_seqlen:int64?@24 > 4',
     attention,
   ),
-  row('RMSNormalization@23', 'X:float scale:same', rmsNormalization),
-  row('SimplifiedLayerNormalization@1', 'X:float scale:same', rmsNormalization),
+  row('RMSNormalization@23', 'X:float scale:same', rmsNormalization, 1),
+  row('SimplifiedLayerNormalization@1', 'X:float scale:same', rmsNormalization, 1),
   row(
     'RotaryEmbedding@23',
     'X:half cos_cache:first sin_cache:first position_ids:int64?',
