@@ -56,7 +56,7 @@ async function readTensor(readOnnx, path) {
   return tensor;
 }
 
-/** ONNX's tolerance: relative and absolute. Elements of bfloat16 are 2^-8 apart. */
+/** The tolerance of ONNX, relative and absolute. An element of bfloat16 has 8 bits of precision. */
 const tolerance = { relative: 1e-3, absolute: 1e-7 };
 const relativeOf = (dtype) => (dtype === 'bfloat16' ? 1e-2 : tolerance.relative);
 

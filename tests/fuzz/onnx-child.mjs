@@ -15,10 +15,13 @@ const hasGraphs = process.argv[5] === 'graphs';
 const end = performance.now() + 1000 * seconds;
 const mb = 2 ** 20;
 
-/** How many models came how far. For graphs: joined nodes, compared elements, and NaN. */
+/**
+ * How many models came how far, and runs with a state. For graphs: joined nodes, runs with a state,
+ * compared elements, and NaN.
+ */
 const reached = hasGraphs
-  ? { joined: 0, compared: 0, nan: 0 }
-  : { read: 0, loaded: 0, ran: 0, refused: 0 };
+  ? { joined: 0, kept: 0, compared: 0, nan: 0 }
+  : { read: 0, loaded: 0, ran: 0, kept: 0, refused: 0 };
 
 /** The most elements of a feed. A model may ask for feeds of any size. */
 const mostElements = 4096;
@@ -83,33 +86,95 @@ async function tryModel(wg, seed) {
     await model.run(feeds);
     ++reached.ran;
     await model.explain();
+    await tryState(model, random, feeds);
   } finally {
     model.dispose();
   }
 }
 
+/** Keeps outputs of a model as its inputs for some runs. */
+async function tryState(model, random, feeds) {
+  const names = (list, start) =>
+    list.map(({ name }) => name).filter((name) => name.startsWith(start));
+  const keep = {};
+  for (const output of names(model.outputs, 'present')) {
+    const input = output.replace('present', 'past');
+    if (feeds[input]) keep[output] = input;
+  }
+  if (Object.keys(keep).length === 0) return;
+  const own = Object.fromEntries(
+    Object.entries(feeds).filter(([name]) => !Object.values(keep).includes(name)),
+  );
+  let state = await model.state(keep);
+  await model.run(random.upTo(1) === 0 ? own : feeds, { state });
+  for (let left = random.pick([1, 5, 20]); left > 0; --left) {
+    if (random.upTo(9) === 0) state = await state.clone();
+    if (random.upTo(9) === 0) await state.cut(random.upTo(2));
+    await model.run(own, { state });
+    ++reached.kept;
+  }
+  await model.explain(
+    Object.fromEntries(Object.entries(feeds).map(([name, { shape }]) => [name, shape])),
+    { steps: true, state },
+  );
+}
+
 const bitsOf = ({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+
+/** A part of a tensor: its first rows along an axis, if there is one. */
+function cutRows({ data, shape, dtype }, axis, length) {
+  if (axis === undefined) return { data, shape, dtype };
+  const row = shape.slice(axis + 1).reduce((product, size) => product * size, 1);
+  const block = row * shape[axis];
+  const parts = data.filter((_, i) => i % block < length * row);
+  return { data: parts, shape: shape.map((size, i) => (i === axis ? length : size)), dtype };
+}
 
 /** Runs a graph twice, and compares with the run in which all values are outputs. */
 async function tryGraph(wg, seed) {
-  const { model, feeds, reference, referenceFeeds } = graphOf(seed);
-  const run = async (spec, feeds, body) => {
-    const loaded = await onnx.loadModel(encodeGraph(spec), { wg });
-    try {
-      return await body(loaded, await loaded.run(feeds));
-    } finally {
-      loaded.dispose();
-    }
-  };
+  const { model, feeds, keep, first, axes, runs, reference, referenceFeeds } = graphOf(seed);
   const copies = structuredClone(feeds);
-  const wanted = await run(reference, referenceFeeds, (_, results) => results);
-  await run(model, feeds, async (loaded, results) => {
-    compare(results, wanted);
-    compare(await loaded.run(feeds), wanted);
-    const shapes = Object.entries(feeds).map(([name, { shape }]) => [name, shape]);
-    for (const { fused } of await loaded.explain(Object.fromEntries(shapes)))
-      reached.joined += fused.length;
-  });
+  const [own, other] = await Promise.all(
+    [model, reference].map((spec) => onnx.loadModel(encodeGraph(spec), { wg })),
+  );
+  try {
+    const hasState = Object.keys(keep).length > 0;
+    let state = hasState ? await own.state(keep) : undefined;
+    let kept = first;
+    for (const { feeds: changed = {}, kept: given = {}, cut, isCopied } of runs) {
+      if (cut !== undefined) {
+        await state.cut(cut);
+        for (const name of Object.keys(kept)) kept[name] = cutRows(kept[name], axes[name], cut);
+      }
+      const ownFeeds = { ...feeds, ...changed, ...given };
+      const wanted = await other.run({ ...referenceFeeds, ...changed, ...kept, ...given });
+      kept = Object.fromEntries(Object.entries(keep).map(([from, to]) => [to, wanted[from]]));
+      const copy = isCopied ? await state?.clone() : undefined;
+      const check = async (state) => {
+        const results = await own.run(ownFeeds, { state });
+        const names = model.outputs.map(({ name }) => name).filter((name) => !keep[name]);
+        if (String(Object.keys(results)) !== String(names))
+          throw new Error(`there are ${Object.keys(results)}, not ${names}`);
+        compare(results, wanted);
+      };
+      await check(state);
+      if (!state || copy) await check(copy);
+      if (copy) {
+        state.dispose();
+        state = copy;
+      }
+      reached.kept += Number(hasState);
+    }
+    const all = { ...feeds, ...runs.at(-1)?.feeds, ...kept };
+    const shapes = Object.fromEntries(
+      Object.entries(all).map(([name, { shape }]) => [name, shape]),
+    );
+    for (const { fused } of await own.explain(shapes)) reached.joined += fused.length;
+    if (state) await own.explain(shapes, { steps: true, state });
+  } finally {
+    own.dispose();
+    other.dispose();
+  }
   for (const [name, { data }] of Object.entries(feeds))
     if (!bitsOf({ data }).equals(bitsOf(copies[name]))) throw new Error(`a run wrote to ${name}`);
 }

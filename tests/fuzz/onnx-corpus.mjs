@@ -1,32 +1,7 @@
 // The models from which the fuzzer of wgemm/onnx starts: small, and together with every operator.
 
-const f = (...values) => Float32Array.from(values);
-const longs = (...values) => BigInt64Array.from(values, BigInt);
-const ramp = (length) => Float32Array.from({ length }, (_, i) => ((i * 7) % 11) / 5 - 1);
-const bytes = (length) => Uint8Array.from({ length }, (_, i) => (i * 37) % 256);
-
-const float = (name, shape, data) => ({ name, dtype: 'float32', shape, data });
-const list = (name, ...values) => ({
-  name,
-  dtype: 'int64',
-  shape: [values.length],
-  data: longs(...values),
-});
-/** An input or an output; of any shape without sizes. */
-const x = (name, ...sizes) => ({
-  name,
-  dtype: 'float32',
-  shape: sizes.length > 0 ? sizes : undefined,
-});
-const node = (op, inputs, outputs, attributes, domain) => ({
-  op,
-  name: `${op} of ${outputs[0]}`,
-  inputs: inputs === '' ? [] : inputs.split(' '),
-  outputs: outputs.split(' '),
-  ...(attributes && { attributes }),
-  ...(domain && { domain }),
-});
-const microsoft = 'com.microsoft';
+import { more } from './onnx-corpus-more.mjs';
+import { bytes, f, float, list, microsoft, node, ramp, x } from './onnx-corpus-parts.mjs';
 
 /** A dense network, with a dynamic batch. */
 const mlp = {
@@ -209,4 +184,4 @@ const others = {
   ],
 };
 
-export const corpus = [mlp, encoder, elements, shapes, int8, nbits, others];
+export const corpus = [mlp, encoder, elements, shapes, int8, nbits, others, ...more];

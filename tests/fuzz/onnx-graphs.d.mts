@@ -15,4 +15,6 @@ export function graphOf(seed: number): {
   feeds: Feeds;
   reference: Model;
   referenceFeeds: Feeds;
+  /** The outputs that a state keeps, and the inputs that they become. */
+  keep: Record<string, string>;
 };

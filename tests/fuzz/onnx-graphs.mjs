@@ -1,137 +1,32 @@
 // Makes random graphs whose results do not depend on what is fused, folded, packed or in place.
 import { arrayOf } from '../conformance/elements.mjs';
 import { dataTypes } from '../peers/onnx-model.mjs';
+import {
+  broadcast,
+  exact,
+  fits,
+  Graph,
+  halves,
+  isFloat,
+  known,
+  learning,
+  microsoft,
+  mostAxes,
+  mostElements,
+  oneOf,
+  sizeOf,
+} from './onnx-builder.mjs';
+import {
+  attend,
+  choose,
+  consume,
+  endKept,
+  grow,
+  keepSame,
+  otherFeeds,
+  runsOf,
+} from './onnx-flow.mjs';
 import { Random } from './random.mjs';
-
-const microsoft = 'com.microsoft';
-const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
-const isFloat = ({ dtype }) => dtype.includes('float');
-/** Products of the small ones are -0. */
-const reals = [0, -0, 1, -1, 0.5, -2, 1e-30, -1e-30];
-const oneOf = (dtype) => (halves[dtype] ? halves[dtype][2] : dtype === 'int64' ? 1n : 1);
-const halves = {
-  float16: [0, 0x8000, 0x3c00, 0xbc00, 0x3800, 0xc000, 1, 0x8001],
-  bfloat16: [0, 0x8000, 0x3f80, 0xbf80, 0x3f00, 0xc000, 1, 0x8001],
-};
-
-/** The most elements of a value. */
-const mostElements = 6000;
-const mostAxes = 4;
-
-/** The shape of two operands; undefined if they do not fit, or make too many elements. */
-function broadcast(a, b) {
-  const rank = Math.max(a.length, b.length);
-  const shape = Array.from({ length: rank }, (_, axis) => {
-    const [s, t] = [a, b].map((from) => from[axis - rank + from.length] ?? 1);
-    return s === 1 ? t : t === 1 || s === t ? s : NaN;
-  });
-  return sizeOf(shape) <= mostElements ? shape : undefined;
-}
-
-const fits = (part, shape) => String(broadcast(part, shape)) === String(shape);
-
-class Graph {
-  names = 0;
-  nodes = [];
-  /** The nodes of the model to compare with: the same, but an inexact fusion is one node. */
-  others = [];
-  constants = [];
-  feeds = {};
-  /** Values that nodes may take, in the order in which nodes make them. */
-  values = [];
-
-  constructor(random) {
-    this.random = random;
-  }
-
-  chance(part) {
-    return this.random.next() < part;
-  }
-
-  name(letter) {
-    return `${letter}${++this.names}`;
-  }
-
-  data(dtype, shape) {
-    const { random } = this;
-    return arrayOf(dtype).from({ length: sizeOf(shape) }, () => {
-      if (dtype === 'int64') return BigInt(random.upTo(6) - 3);
-      if (halves[dtype]) return random.pick(halves[dtype]) ^ random.upTo(random.pick([0, 63]));
-      if (!dtype.includes('float')) return random.upTo(255) - 128;
-      return this.chance(0.3) ? random.pick(reals) : 4 * random.next() - 2;
-    });
-  }
-
-  input(dtype, shape) {
-    const value = { name: this.name('x'), dtype, shape, isFinite: true };
-    this.feeds[value.name] = { data: this.data(dtype, shape), shape };
-    this.values.push(value);
-    return value;
-  }
-
-  constant(dtype, shape, data = this.data(dtype, shape)) {
-    const value = { name: this.name('c'), dtype, shape, data, isConstant: true };
-    this.constants.push(value);
-    return value;
-  }
-
-  numbers(...values) {
-    return this.constant('int64', [values.length], BigInt64Array.from(values, BigInt));
-  }
-
-  scalar(value, dtype = 'float32', shape = []) {
-    return this.constant(dtype, shape, arrayOf(dtype).of(value));
-  }
-
-  /** Adds a node. Results are [dtype, shape]. */
-  add(op, inputs, results, attributes = {}, lists = [this.nodes, this.others]) {
-    const [domain, type] = op.startsWith('ms.') ? [microsoft, op.slice(3)] : ['', op];
-    const isConstant = inputs.every((input) => !input || input.isConstant);
-    const outputs = results.map(([dtype, shape]) => {
-      return { name: this.name('v'), dtype, shape, isConstant };
-    });
-    const node = {
-      op: type,
-      domain,
-      inputs: inputs.map((input) => input?.name ?? null),
-      outputs: outputs.map(({ name }) => name),
-      attributes,
-    };
-    for (const list of lists) list.push(node);
-    if (lists.length > 1) this.values.push(...outputs);
-    return outputs;
-  }
-
-  /** A node whose result has the type and the shape of a value. */
-  like(op, x, inputs = [x], attributes = {}) {
-    return this.add(op, inputs, [[x.dtype, x.shape]], attributes)[0];
-  }
-
-  /** A value, more often a late one. */
-  take(accept = isFloat) {
-    const list = this.values.filter(accept);
-    return list[list.length - 1 - Math.floor(this.random.next() ** 2 * list.length)];
-  }
-
-  /** A shape that broadcasts to another one. */
-  part(shape) {
-    const from = this.random.upTo(shape.length);
-    return shape.slice(from).map((size) => (this.chance(0.3) ? 1 : size));
-  }
-
-  /** An operand that broadcasts to a shape: a constant, an input or a result. */
-  operand(dtype, shape, part = this.part(shape)) {
-    const known = this.take((value) => value.dtype === dtype && fits(value.shape, shape));
-    if (known && this.chance(0.5)) return known;
-    if (this.chance(0.4)) return this.constant(dtype, part);
-    const input = this.input(dtype, part);
-    return isFloat(input) && this.chance(0.8) ? this.like('Tanh', input) : input;
-  }
-
-  axis(shape) {
-    return this.random.upTo(shape.length - 1);
-  }
-}
 
 function clip(graph, x) {
   const bound = (values) => {
@@ -272,16 +167,6 @@ function normalize(graph) {
 }
 
 const reductions = 'Sum Max Min Prod L1 L2 SumSquare LogSum LogSumExp Mean'.split(' ');
-
-/** Numbers that a model always knows. */
-function known(graph, ...values) {
-  const tensor = {
-    dtype: 'int64',
-    shape: [values.length],
-    data: BigInt64Array.from(values, BigInt),
-  };
-  return graph.add('Constant', [], [['int64', tensor.shape]], { value: { tensor } })[0];
-}
 
 function reduce(graph) {
   const { random } = graph;
@@ -671,6 +556,27 @@ function staticProduct(graph) {
   isOne(graph, y, { op, domain, inputs: names, attributes });
 }
 
+/** A product of 8 bits with a quantized result. */
+function linearProduct(graph) {
+  const { random } = graph;
+  const [stack, m, k, n] = [random.pick([[], [2]]), 1 + random.upTo(4), 7, random.pick([1, 9, 40])];
+  const [aType, bType, yType] = [0, 1, 2].map(() => random.pick(['int8', 'uint8']));
+  const a = exact(graph, [...stack, m, k]);
+  const scale = graph.scalar(0.01);
+  const zero = graph.constant(aType, []);
+  const [q] = graph.add('QuantizeLinear', [a, scale, zero], [[aType, a.shape]]);
+  const columns = random.pick([[], [n]]);
+  const scales = graph.constant(
+    'float32',
+    columns,
+    Float32Array.from({ length: sizeOf(columns) }, () => 0.01 + random.next() / 50),
+  );
+  const b = [graph.constant(bType, [k, n]), scales, graph.constant(bType, columns)];
+  const ends = [graph.scalar(0.1), graph.constant(yType, [])];
+  const inputs = [q, scale, zero, ...b, ...ends];
+  graph.add('QLinearMatMul', inputs, [[yType, [...stack, m, n]]]);
+}
+
 /** A product, and what may join its call. */
 function product(graph) {
   const { random } = graph;
@@ -762,15 +668,6 @@ function product(graph) {
   if (graph.chance(0.3)) transpose(graph, y);
 }
 
-/** A float32 operand of exactly this shape. */
-function exact(graph, shape) {
-  const isSame = (value) => value.dtype === 'float32' && String(value.shape) === String(shape);
-  const known = graph.take(isSame);
-  if (known && graph.chance(0.5)) return known;
-  if (graph.chance(0.3)) return graph.constant('float32', shape);
-  return graph.like('Tanh', graph.input('float32', shape));
-}
-
 /** A normalization or a sum of transformers. */
 function transformerRow(graph) {
   const x = graph.take(({ dtype, shape }) => dtype === 'float32' && shape.length > 1);
@@ -805,63 +702,76 @@ function transformerRow(graph) {
   graph.like(op, x, [x, skip, row(), ...beta, graph.chance(0.5) ? row() : null]);
 }
 
+/** Whole numbers. */
+const int32 = (graph, shape, valueAt) =>
+  graph.constant(
+    'int32',
+    shape,
+    Int32Array.from({ length: sizeOf(shape) }, (_, i) => valueAt(i)),
+  );
+
+/** A mask of the attentions of com.microsoft: lengths, or flags of keys or of queries and keys. */
+function maskOf(graph, batch, queries, keys) {
+  const { random } = graph;
+  const flag = (i) => (i % keys === 0 ? 1 : random.upTo(1));
+  const shape = random.pick([[batch], [batch, keys], [batch, queries, keys]]);
+  const mask = int32(graph, shape, shape.length === 1 ? () => 1 + random.upTo(keys - 1) : flag);
+  if (graph.chance(0.5)) return mask;
+  const input = graph.input('int32', shape);
+  graph.feeds[input.name].data = mask.data;
+  return mask;
+}
+
 /** An attention, of values of the right shape or new ones. */
 function attention(graph) {
   const { random } = graph;
+  const dtype = random.pick(['float32', 'float32', 'float32', 'float16', 'bfloat16']);
   const [batch, heads, rows, size] = [
     random.pick([1, 2]),
     random.pick([1, 2]),
     random.pick([1, 5]),
     4,
   ];
-  const of = (...shape) => exact(graph, shape);
+  const of = (...shape) => exact(graph, shape, dtype);
   const past = random.pick([0, 3]);
   const total = past + rows;
   const width = heads * size;
-  const whole = ['float32', [batch, rows, width]];
-  const present = ['float32', [batch, heads, total, size]];
+  const whole = [dtype, [batch, rows, width]];
+  const present = [dtype, [batch, heads, total, size]];
   const pasts = () => [0, 1].map(() => (past ? of(batch, heads, past, size) : null));
   const mask = () => (graph.chance(0.5) ? of(rows, total) : null);
-  switch (random.upTo(6)) {
+  const flags = () => (graph.chance(0.5) ? maskOf(graph, batch, rows, total) : null);
+  switch (random.upTo(7)) {
     case 0: {
       const q = of(batch, heads, rows, size);
-      const results = [['float32', q.shape], present, present];
+      const results = [[dtype, q.shape], present, present];
       const inputs = [q, of(...q.shape), of(...q.shape), mask(), ...pasts()];
       return graph.add('Attention', inputs, results, { is_causal: random.upTo(1) });
     }
     case 1: {
       const q = of(batch, rows, width);
       const bias = graph.chance(0.5) ? of(3 * width) : null;
-      const inputs = [q, of(...q.shape), of(...q.shape), bias, null, null, ...pasts()];
+      const scores = graph.chance(0.3) ? of(1, heads, rows, total) : null;
+      const inputs = [q, of(...q.shape), of(...q.shape), bias, flags(), scores, ...pasts()];
       const attributes = { num_heads: heads, unidirectional: random.upTo(1) };
       return graph.add('ms.MultiHeadAttention', inputs, [whole, present, present], attributes);
     }
     case 2: {
-      const numbers = (shape, value) =>
-        graph.constant(
-          'int32',
-          shape,
-          Int32Array.from({ length: sizeOf(shape) }, () => value),
-        );
       const q = of(batch, rows, 2 * width);
       const [k, v] = [0, 1].map(() => of(batch, rows, width));
-      const tables = [0, 1].map(() => graph.constant('float32', [total, size / 2]));
-      const inputs = [
-        q,
-        k,
-        v,
-        ...pasts(),
-        numbers([batch], total - 1),
-        numbers([], total),
-        ...tables,
-      ];
+      const tables = [0, 1].map(() => graph.constant(dtype, [total, size / 2]));
+      const lengths = int32(graph, [batch], () => total - 1);
+      const inputs = [q, k, v, ...pasts(), lengths, int32(graph, [], () => total), ...tables];
       const attributes = { num_heads: 2 * heads, kv_num_heads: heads, do_rotary: 1 };
-      const results = [['float32', q.shape], present, present];
+      const results = [[dtype, q.shape], present, present];
       return graph.add('ms.GroupQueryAttention', inputs, results, attributes);
     }
     case 3: {
-      const inputs = [of(batch, rows, 3), graph.constant('float32', [3, 3 * width]), of(3 * width)];
-      return graph.add('ms.Attention', inputs, [whole], { num_heads: heads });
+      const w = graph.constant(dtype, [3, 3 * width]);
+      const both = past ? of(2, batch, heads, past, size) : null;
+      const inputs = [of(batch, rows, 3), w, of(3 * width), flags(), both];
+      const results = [whole, [dtype, [2, ...present[1]]]];
+      return graph.add('ms.Attention', inputs, results, { num_heads: heads });
     }
     case 4: {
       const x = of(batch, rows, width);
@@ -873,16 +783,68 @@ function attention(graph) {
       const tables = [0, 1].map(() => of(rows, size / 2));
       return graph.like('ms.RotaryEmbedding', x, [x, graph.numbers(0), ...tables]);
     }
+    case 6: {
+      const [x, w] = ['uint8', random.pick(['int8', 'uint8'])].map((type, i) =>
+        graph.constant(type, i === 0 ? [batch, rows, 3] : [3, 3 * width]),
+      );
+      const scales = [0, 1].map(() => graph.scalar(0.01));
+      const seen = graph.chance(0.5) ? maskOf(graph, batch, rows, rows) : null;
+      const zero = graph.scalar(120, 'uint8');
+      const own = graph.input('uint8', x.shape);
+      const inputs = [graph.chance(0.7) ? own : x, w, exact(graph, [3 * width]), ...scales, seen];
+      const result = [['float32', whole[1]]];
+      return graph.add('ms.QAttention', [...inputs, zero], result, { num_heads: heads });
+    }
     default: {
       const transB = random.upTo(1);
       const shape = transB ? [2, width] : [width, 2];
-      const b = graph.chance(0.5) ? graph.constant('float32', shape) : of(...shape);
+      const b = graph.chance(0.5) ? graph.constant(dtype, shape) : of(...shape);
       const inputs = [of(batch, rows, width), b];
-      return graph.add('ms.FusedMatMul', inputs, [['float32', [batch, rows, 2]]], {
+      return graph.add('ms.FusedMatMul', inputs, [[dtype, [batch, rows, 2]]], {
         transB,
         alpha: 0.5,
       });
     }
+  }
+}
+
+/** An operator of ai.onnx.ml. */
+function table(graph) {
+  const { random } = graph;
+  const x = graph.take(({ dtype, shape }) => dtype !== 'bool' && shape.length === 2);
+  if (!x) return;
+  const [rows, width] = x.shape;
+  const floats = (length) => ({ floats: Array.from(graph.data('float32', [length])) });
+  const add = (op, inputs, results, attributes) =>
+    graph.add(`ml.${op}`, inputs, results, attributes);
+  const float = (shape) => ['float32', shape];
+  const count = 2 + random.upTo(2);
+  const linear = {
+    coefficients: floats(count * width),
+    intercepts: floats(count),
+    post_transform: random.pick(['NONE', 'SOFTMAX', 'LOGISTIC']),
+  };
+  const isNumber = ['float32', 'float64', 'int64', 'int32'].includes(x.dtype);
+  switch (isNumber ? random.upTo(4) : 0) {
+    case 0: {
+      const along = graph.constant('int64', [1, 2], BigInt64Array.of(0n, BigInt(width - 1)));
+      return add('ArrayFeatureExtractor', [x, along], [[x.dtype, [rows, 2]]]);
+    }
+    case 1:
+      return add('LinearRegressor', [x], [float([rows, count])], { ...linear, targets: count });
+    case 2: {
+      const labels = Array.from({ length: count }, (_, i) => 10 - 3 * i);
+      const results = [['int64', [rows]], float([rows, count])];
+      const [, scores] = add('LinearClassifier', [x], results, {
+        ...linear,
+        classlabels_ints: labels,
+      });
+      return add('ZipMap', [scores], [float(scores.shape)], { classlabels_int64s: labels });
+    }
+    case 3:
+      return add('Scaler', [x], [float(x.shape)], { offset: floats(width), scale: floats(1) });
+    default:
+      return add('Normalizer', [x], [float(x.shape)], { norm: random.pick(['MAX', 'L1', 'L2']) });
   }
 }
 
@@ -906,16 +868,31 @@ steps.push(
   product,
   product,
   staticProduct,
+  linearProduct,
   attention,
   attention,
   transformerRow,
   transformerRow,
+  table,
+  (graph) => choose(graph, steps),
+  consume,
 );
+
+/** Steps of graphs with a state. */
+const keepers = [grow, grow, keepSame, attend];
+
+/** What a kept tensor begins with: zeros, without rows along its axis. */
+function zerosOf({ dtype, shape, axis }) {
+  const sizes = shape.map((size, i) => (i === axis ? 0 : size));
+  return { data: new (arrayOf(dtype))(sizeOf(sizes)), shape: sizes };
+}
 
 /**
  * The graph of a seed: a model with a few outputs, and one of the same nodes with all values as
  * outputs, so that nothing in it is fused or in place. In half of these, constants are inputs, so
- * that nothing is folded or packed, too.
+ * that nothing is folded or packed, too. A fifth of the models keeps tensors: `keep` is what
+ * `model.state` takes, `first` has what they begin with, `axes` the axes along which they grow, and
+ * `runs` says what changes from run to run.
  */
 export function graphOf(seed) {
   const random = new Random(seed);
@@ -927,21 +904,52 @@ export function graphOf(seed) {
     graph.input(dtype, Array.from({ length: random.pick([1, 2, 2, 2, 3]) }, size));
   if (random.upTo(4) === 0) graph.input('int32', [size(), size()]);
   graph.input('float32', [random.pick([1, 3, 36]), random.pick([17, 40])]);
-  for (let i = 2 + random.upTo(14); i > 0; --i) random.pick(steps)(graph);
+  const keeps = graph.chance(0.2);
+  for (let i = 2 + random.upTo(14); i > 0; --i) {
+    if (keeps && graph.chance(0.2)) random.pick(keepers)(graph);
+    random.pick(steps)(graph);
+  }
   if (graph.nodes.length === 0) unary(graph);
-  const opsets = { '': 23, [microsoft]: 1 };
+  endKept(graph);
+  const opsets = { '': 23, [microsoft]: 1, [learning]: 3 };
   const known = graph.others.flatMap(({ outputs }) => outputs);
-  const outputs = new Set([known.at(-1)]);
-  for (let i = random.upTo(2); i > 0; --i) outputs.add(random.pick(known));
+  const kept = graph.kept.flatMap(({ tensors }) => tensors);
+  const keep = Object.fromEntries(kept.map(({ output, input }) => [output.name, input.name]));
+  const free = known.filter((name) => !graph.inner.has(name) && !keep[name]);
+  const outputs = new Set([free.at(-1), ...graph.shown.map(({ name }) => name)]);
+  for (let i = random.upTo(2); i > 0; --i) outputs.add(random.pick(free));
   const asInputs = random.upTo(1) === 0;
   const info = (name) => ({ name, dtype: 'none' });
   const declared = ({ name, dtype, shape }) => ({ name, dtype, shape });
-  const inputs = graph.values.filter(({ name }) => graph.feeds[name]).map(declared);
+  const moving = graph.kept.flatMap(({ axis, tensors, feeds }, i) => [
+    ...tensors.map(({ input }) => ({ ...input, axis, size: `rows ${i}` })),
+    ...feeds.map((feed) => ({ ...feed, size: `rows of ${feed.name}` })),
+  ]);
+  const inputs = [
+    ...graph.values.filter(({ name }) => graph.feeds[name]).map(declared),
+    ...moving.map(({ size, axis, ...input }) => ({
+      ...declared(input),
+      shape: input.shape.map((each, i) => (i === axis ? size : each)),
+    })),
+  ];
   const common = { opsets, inputs, initializers: graph.constants };
   const constants = graph.constants.map(({ name, data, shape }) => [name, { data, shape }]);
   return {
-    model: { ...common, nodes: graph.nodes, outputs: [...outputs].map(info) },
+    model: {
+      ...common,
+      nodes: graph.nodes,
+      outputs: [...outputs, ...Object.keys(keep)].map(info),
+      initializers: graph.constants.filter(({ name }) => !graph.inner.has(name)),
+    },
     feeds: graph.feeds,
+    keep,
+    first: Object.fromEntries(kept.map(({ input }) => [input.name, zerosOf(input)])),
+    axes: Object.fromEntries(kept.map(({ input }) => [input.name, input.axis])),
+    runs: keeps
+      ? [...runsOf(graph)]
+      : graph.chance(0.5)
+        ? [{}]
+        : [{}, { feeds: otherFeeds(graph) }, {}],
     reference: {
       ...common,
       nodes: graph.others,

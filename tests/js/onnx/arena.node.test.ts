@@ -136,10 +136,13 @@ it('holds for small networks', async () => {
 
 it('holds for random graphs of small values', async () => {
   let whole = 0;
-  for (let seed = 1; seed <= 300; ++seed) {
-    const { model, feeds } = graphOf(seed);
-    // JavaScript computes some powers, which the words do not show.
-    if (model.nodes.some(({ op }) => op === 'Pow')) continue;
+  for (let seed = 1; seed <= 500; ++seed) {
+    const { model, feeds, keep } = graphOf(seed);
+    // JavaScript computes some powers, and reads conditions, which the words do not show.
+    if (model.nodes.some(({ op }) => op === 'Pow' || op === 'If')) continue;
+    if (Object.keys(keep).length > 0) continue;
+    // These have values between their steps, which no step overwrites.
+    if (model.nodes.some(({ op }) => /^(Bias|Skip|Embed)|Attention|Rotary/.test(op))) continue;
     const taken = new Set(model.nodes.flatMap(({ inputs }) => inputs));
     const outputs = model.nodes
       .flatMap((node) => node.outputs)

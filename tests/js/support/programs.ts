@@ -43,8 +43,13 @@ function readCounts(): Map<string, readonly number[]> {
   const counts = new Map<string, readonly number[]>();
   for (const file of readdirSync(folder)) {
     const text = readFileSync(new URL(file, folder), 'utf8');
-    for (const [, name, ...numbers] of text.matchAll(/\{"(\w+)", (\d), (\d), (\d),/g))
-      counts.set(name!, numbers.map(Number));
+    /** A number, or the last word of an enum, which counts the words before it. */
+    const numberOf = (word: string) => {
+      const [, before] = new RegExp(`enum [^{]*\\{([^}]*)\\b${word}\\b`).exec(text) ?? [];
+      return before ? before.replace(/\/\/.*/g, '').split(',').length - 1 : Number(word);
+    };
+    for (const [, name, ...words] of text.matchAll(/\{"(\w+)", (\d), (\d), (\w+),/g))
+      counts.set(name!, words.map(numberOf));
   }
   return counts;
 }
