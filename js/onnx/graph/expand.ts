@@ -5,8 +5,8 @@ import type { OnnxNode } from '../read/model.js';
 /** The operator of the product, the inputs of the product, and the inputs of the node after it. */
 type Form = readonly [op: string, of: readonly number[], rest: readonly number[]];
 
-/** By operator of com.microsoft. */
-const forms = new Map<string, Form>([
+/** @internal By operator of com.microsoft. */
+export const forms: ReadonlyMap<string, Form> = new Map<string, Form>([
   ['Attention', ['FusedMatMul', [0, 1, 2], [3, 4, 5]]],
   ['QAttention', ['MatMulIntegerToFloat', [0, 1, 3, 4, 6, 7, 2], [5, 8]]],
 ]);

@@ -1,99 +1,10 @@
-/** If, and linear models of ai.onnx.ml, on seeded random problems next to ONNX Runtime Web. */
+/** If, and ZipMap, on seeded random problems next to ONNX Runtime Web. */
 import { expect, it } from 'vitest';
 import { loadModel } from 'wgemm/onnx';
 import { encodeGraph, type ModelSpec, type NodeSpec } from '../../peers/onnx-model.mjs';
 import { Random } from '../support/random.js';
 import { ort, wg } from '../support/with-ort.js';
-import { type NodeCase, randomTensor, runInOrt, runNode, tensor, valuesOf } from './onnx-nodes.js';
-
-const list = (random: Random, length: number) => ({
-  floats: Array.from({ length }, () => Math.fround(random.next() * 4 - 2)),
-});
-
-type Draw = (random: Random) => Pick<NodeCase, 'inputs' | 'attributes' | 'outputs'>;
-
-const matrix = (random: Random, columns: number) => {
-  const dtype = random.pick(['float32', 'float32', 'float64', 'int64', 'int32'] as const);
-  const shape = [random.between(1, 5), columns];
-  if (!dtype.startsWith('int')) return randomTensor(random, dtype, shape);
-  const values = Array.from({ length: columns * (shape[0] as number) }, () =>
-    random.between(-9, 9),
-  );
-  return tensor(dtype, shape, values);
-};
-
-const linear: Draw = (random) => {
-  const [rows, columns] = [random.between(2, 5), random.between(1, 7)];
-  return {
-    inputs: [matrix(random, columns)],
-    attributes: {
-      coefficients: list(random, rows * columns),
-      intercepts: list(random, rows),
-      post_transform: random.pick(['NONE', 'SOFTMAX', 'LOGISTIC']),
-      targets: rows,
-    },
-  };
-};
-
-const draws: Record<string, Draw> = {
-  LinearRegressor(random) {
-    const { inputs, attributes } = linear(random);
-    // The runtime applies no other.
-    return {
-      inputs: [{ ...inputs[0]!, ...randomTensor(random, 'float32', inputs[0]!.shape) }],
-      attributes: { ...attributes, post_transform: 'NONE' },
-    };
-  },
-  LinearClassifier(random) {
-    const { inputs, attributes } = linear(random);
-    const { targets = 0, ...others } = attributes!;
-    const labels = Array.from({ length: targets as number }, () => random.between(-99, 99));
-    return { inputs, attributes: { ...others, classlabels_ints: labels }, outputs: 2 };
-  },
-  Scaler(random) {
-    const columns = random.between(1, 7);
-    const length = random.pick([1, columns]);
-    return {
-      inputs: [matrix(random, columns)],
-      attributes: { offset: list(random, length), scale: list(random, length) },
-    };
-  },
-  Normalizer: (random) => ({
-    inputs: [matrix(random, random.between(1, 7))],
-    attributes: { norm: random.pick(['MAX', 'L1', 'L2']) },
-  }),
-  ArrayFeatureExtractor(random) {
-    const columns = random.between(1, 7);
-    const count = random.between(1, 5);
-    const indices = Array.from({ length: count }, () => random.between(0, columns - 1));
-    return { inputs: [matrix(random, columns), tensor('int64', [1, count], indices)] };
-  },
-};
-
-it.each(Object.keys(draws))('%s', async (op) => {
-  const random = new Random(51);
-  for (let i = 0; i < 40; ++i) {
-    const node = { op, domain: 'ai.onnx.ml', opset: 13, ...(draws[op] as Draw)(random) };
-    const what = JSON.stringify([node.inputs, node.attributes], (_, value: unknown) =>
-      typeof value === 'bigint' ? Number(value) : value,
-    );
-    const found = await runNode(wg, node);
-    const wanted = await runInOrt(
-      ort,
-      node,
-      found.map(({ dtype }) => dtype),
-    );
-    found.forEach((each, j) => {
-      const other = wanted[j]!;
-      expect([each.dtype, each.shape], what).toEqual([other.dtype, other.shape]);
-      const others = valuesOf(other);
-      valuesOf(each).forEach((value, at) => {
-        if (typeof value === 'bigint') expect(value, what).toBe(others[at]);
-        else expect(value, what).toBeCloseTo(others[at] as number, 4);
-      });
-    });
-  }
-});
+import { randomTensor, tensor } from './onnx-nodes.js';
 
 it('If', async () => {
   const random = new Random(51);
@@ -126,7 +37,7 @@ it('If', async () => {
     }
     return { nodes, last: known.at(-1) as string };
   };
-  for (let i = 0; i < 40; ++i) {
+  for (let compared = 0; compared < 40;) {
     const { nodes, last } = graph(['x', 'y'], 0);
     const spec: ModelSpec = {
       nodes,
@@ -140,7 +51,8 @@ it('If', async () => {
     const bytes = encodeGraph(spec);
     const model = await loadModel(bytes, { wg });
     const session = await ort.createSession(bytes);
-    for (let run = 0; run < 6; ++run) {
+    let runs = 0;
+    for (; runs < 6; ++runs) {
       const feeds = {
         ...Object.fromEntries(
           ['x', 'y'].map((name) => [name, randomTensor(random, 'float32', [3])]),
@@ -151,16 +63,74 @@ it('If', async () => {
       };
       // Inputs that no node takes stay in the model.
       const results = await model.run(feeds);
-      const wanted = (await session.run(
-        Object.fromEntries(
-          Object.entries(feeds).map(([name, input]) => [name, ort.tensor(input as never)]),
-        ),
-      )) as Record<string, { data: Float32Array }>;
+      const tensors = Object.fromEntries(
+        Object.entries(feeds).map(([name, input]) => [name, ort.tensor(input as never)]),
+      );
+      let wanted: Record<string, { data: Float32Array }>;
+      try {
+        wanted = (await session.run(tensors)) as typeof wanted;
+      } catch (error) {
+        // The runtime loses a value of some graphs with many branches.
+        if (String(error).includes('IsTensor() was false')) break;
+        throw error;
+      }
       const got = results[last]!.data as Float32Array;
       got.forEach((value, at) => {
-        expect(value, JSON.stringify(spec.nodes)).toBeCloseTo(wanted[last]!.data[at] as number, 5);
+        const other = wanted[last]!.data[at] as number;
+        if (Number.isNaN(other)) expect(value, JSON.stringify(spec.nodes)).toBeNaN();
+        else expect(value, JSON.stringify(spec.nodes)).toBeCloseTo(other, 5);
       });
     }
+    if (runs === 6) ++compared;
     model.dispose();
+  }
+});
+
+// The runtime has no access to the maps that are the result, so it runs the node before.
+it('ZipMap', async () => {
+  const random = new Random(52);
+  const domain = 'ai.onnx.ml';
+  const floats = (length: number) => ({
+    floats: Array.from({ length }, () => Math.fround(random.next() * 4 - 2)),
+  });
+  for (let i = 0; i < 40; ++i) {
+    const [count, columns] = [random.between(2, 5), random.between(1, 7)];
+    const labels = Array.from({ length: count }, (_, i) => 3 * i - 5);
+    const classifier: NodeSpec = {
+      op: 'LinearClassifier',
+      domain,
+      inputs: ['x'],
+      outputs: ['label', 'scores'],
+      attributes: {
+        coefficients: floats(count * columns),
+        intercepts: floats(count),
+        classlabels_ints: labels,
+        post_transform: random.pick(['NONE', 'SOFTMAX', 'LOGISTIC']),
+      },
+    };
+    const map: NodeSpec = {
+      op: 'ZipMap',
+      domain,
+      inputs: ['scores'],
+      outputs: ['map'],
+      attributes: { classlabels_int64s: labels },
+    };
+    const bytesOf = (nodes: NodeSpec[], output: string) =>
+      encodeGraph({
+        opsets: { '': 17, [domain]: 3 },
+        nodes,
+        inputs: [{ name: 'x', dtype: 'float32', shape: ['n', columns] }],
+        outputs: [{ name: output, dtype: 'float32' }],
+      });
+    const x = randomTensor(random, 'float32', [random.between(1, 5), columns]);
+    const model = await loadModel(bytesOf([classifier, map], 'map'), { wg });
+    const found = (await model.run({ x }))['map']!;
+    model.dispose();
+    const session = await ort.createSession(bytesOf([classifier], 'scores'));
+    const wanted = await session.run({ x: ort.tensor(x as never) });
+    const results = wanted as unknown as Record<string, { dims: number[]; data: Float32Array }>;
+    const { dims, data } = results['scores']!;
+    expect(found.shape).toEqual(dims);
+    (found.data as Float32Array).forEach((value, at) => expect(value).toBeCloseTo(data[at]!, 4));
   }
 });

@@ -2,6 +2,7 @@
 import type { OnnxDType } from 'wgemm/onnx';
 import { count, type Input, ints, type NodeCase, randomTensor, tensor } from './onnx-nodes.js';
 import type { Random } from '../support/random.js';
+import { linearDraws } from './linear-draws.js';
 import { transformerDraws } from './transformer-draws.js';
 
 export type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
@@ -980,6 +981,7 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
   ],
   Constant: [constant],
   ...transformerDraws,
+  ...linearDraws,
 };
 
 /** A problem of QLinearMatMul. The runtime has no kernel of int8 by uint8. */
