@@ -221,6 +221,19 @@ function gathered(make: Make, table: Value, indices: Value, columns: number | st
   return y;
 }
 
+/** The elements of a row of cosines or sines. */
+function halfOf(cache: Value | undefined): number {
+  if (!cache) refuse(ArgumentError, 'cos_cache', 'or sin_cache is absent', 'given');
+  return cache.shape.at(-1) ?? refuse(ShapeError, 'cos_cache', 'has shape []', 'of rank 2 or 3');
+}
+
+/** `count` positions: the first element, and those after it. */
+function following(make: Make, first: Value, count: number): Value {
+  const y = make('int64', [count]);
+  step('Add', [count], [at(first, [0]), at(counted('int64', count), [1]), at(y, [1])]);
+  return y;
+}
+
 /** Rotates pairs of elements of heads: caches have a row per position, or per token of a batch. */
 function rotate(
   make: Make,
@@ -231,14 +244,14 @@ function rotate(
   isInterleaved: boolean,
 ): void {
   const [batch, heads, rows, size] = x.shape;
-  const half = caches[0]?.shape.at(-1) as number;
+  const half = halfOf(caches[0]);
   const count = positions ? sizeOf(positions.shape) : rows;
   if (count !== rows) mustBe('position_ids', [count], [batch * rows]);
   const pairs = ({ value, strides, start }: Heads) =>
     at(value, [...strides.slice(0, 3), isInterleaved ? 2 : 1], start);
-  const [cos, sin] = caches.map((cache) => {
-    if (!cache || 2 * half > size)
-      return refuse(ShapeError, 'cos_cache', `has rows of ${half}`, `of at most ${size / 2}`);
+  const [cos, sin] = (caches as Value[]).map((cache) => {
+    if (halfOf(cache) !== half || 2 * half > size)
+      refuse(ShapeError, 'cos_cache', `has rows of ${half}`, `of at most ${size / 2}`);
     if (!positions) mustBe('cos_cache', cache.shape, [batch, rows, half]);
     const value = positions ? gathered(make, cache, positions, half) : cache;
     // Positions of one batch may serve all.
@@ -438,9 +451,11 @@ function groupQueryAttention(attributes: Attributes, _: number, node: OnnxNode):
     for (const { shape } of [k, v]) mustBe('key', shape, [batch, keyHeads, rows, size]);
     if (given) mustBe('position_ids', given.shape, [batch, rows]);
     if (rotates) {
-      const places = counted(isPrompt ? 'int64' : 'int32', rows, isPrompt ? 0 : 1 - rows);
-      const positions =
-        given ?? (isPrompt ? places : by(make, 'Add', [reshaped(seen, [batch, 1]), places]));
+      // Of the positions of a prompt, ONNX Runtime's definition takes the first one only.
+      let positions = isPrompt && given ? following(make, given, rows) : given;
+      if (isPrompt) positions ??= counted('int64', rows);
+      const places = counted('int32', rows, 1 - rows);
+      positions ??= by(make, 'Add', [reshaped(seen, [batch, 1]), places]);
       [q, k] = [q, k].map((x) => {
         const y = own(make(dtype, x.shape), x.shape);
         rotate(make, x, y, [cos, sin], positions, isInterleaved);
@@ -515,7 +530,7 @@ const rotaryEmbedding =
     return ([x, ...inputs], make) => {
       const caches = inputs.slice(isOnnx ? 0 : 1, isOnnx ? 2 : 3);
       const { dtype, shape } = x as Value;
-      const half = caches[0]?.shape.at(-1) as number;
+      const half = halfOf(caches[0]);
       const heads = count || (shape[2] as number) / (2 * half);
       const from = headsOf(x as Value, heads, 'input');
       const [batch, , rows, size] = from.shape;

@@ -1,6 +1,7 @@
 /** Operators of models: cases from the definitions of ONNX, and what is refused. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  ArgumentError,
   createGemm,
   DTypeError,
   type Gemm,
@@ -643,6 +644,35 @@ describe('refuses', () => {
       ShapeError,
       'scale or another input has shape [1]; it must be [2]',
     ],
+    ...(
+      [
+        [
+          'without cosines',
+          [],
+          ArgumentError,
+          'cos_cache or sin_cache is absent; it must be given',
+        ],
+        ['with a scalar', [x([1], []), x([1], [])], ShapeError, 'cos_cache has shape []'],
+      ] as const
+    ).map(
+      ([what, caches, Class, says]) =>
+        [
+          `a rotation ${what}`,
+          {
+            op: 'GroupQueryAttention',
+            domain: 'com.microsoft',
+            inputs: [
+              ...[1, 2, 3].map(() => x([1, 2], [1, 1, 2])),
+              ...[null, null, ints([0], 'int32'), ints([1], 'int32')],
+              ...caches,
+            ],
+            attributes: { num_heads: 1, kv_num_heads: 1, do_rotary: 1 },
+            outputs: 3,
+          },
+          Class,
+          says,
+        ] as const,
+    ),
     [
       'a Range of a list',
       { op: 'Range', inputs: [x([1, 2]), x([3], []), x([1], [])] },

@@ -10,6 +10,8 @@ const f = (shape: readonly number[], values: readonly number[]): Input =>
   tensor('float32', shape, values);
 const i = (shape: readonly number[], values: readonly number[]): Input =>
   tensor('int32', shape, values);
+const l = (shape: readonly number[], values: readonly number[]): Input =>
+  tensor('int64', shape, values);
 const ms = 'com.microsoft';
 const float = (value: number) => ({ float: value });
 const low = -Infinity;
@@ -225,6 +227,30 @@ export const transformerCases: readonly Case[] = [
     ['float32', [2, 1, 2], [6, 6, 6, 6]],
     ['float32', [2, 1, 3, 1], [0, 0, 0, 0, 0, 0]],
     ['float32', [2, 1, 3, 1], [7, 5, 0, 8, 4, 6]],
+  ],
+  [
+    'GroupQueryAttention of a prompt: the first position counts',
+    {
+      op: 'GroupQueryAttention',
+      domain: ms,
+      inputs: [
+        f([1, 2, 2], [0, 0, 0, 0]),
+        f([1, 2, 2], [1, 0, 1, 0]),
+        f([1, 2, 2], [5, 5, 7, 7]),
+        null,
+        null,
+        i([1], [1]),
+        i([], [2]),
+        f([4, 1], [0, 2, 3, 4]),
+        f([4, 1], [0, 0, 0, 0]),
+        l([1, 2], [1, 3]),
+      ],
+      attributes: { num_heads: 1, kv_num_heads: 1, do_rotary: 1 },
+      outputs: 3,
+    },
+    ['float32', [1, 2, 2], [5, 5, 6, 6]],
+    ['float32', [1, 1, 2, 2], [2, 0, 3, 0]],
+    ['float32', [1, 1, 2, 2], [5, 5, 7, 7]],
   ],
   [
     'Attention of com.microsoft, causal',
