@@ -19,6 +19,13 @@ const flags = (random: Random, rows: number, columns: number) =>
 const int32 = (shape: readonly number[], values: readonly number[]) =>
   tensor('int32', shape, values);
 
+function seeingFirst(mask: Input): Input {
+  const data = mask.data as Uint8Array;
+  const keys = mask.shape.at(-1) as number;
+  for (let i = 0; i < data.length; i += keys) data[i] = 1;
+  return mask;
+}
+
 /** Bounds for values of about 1. */
 const near = [32, 4e-6] as const;
 
@@ -38,7 +45,12 @@ const attention: Draw = (random) => {
     [batch, 1, queries, total],
     [batch, heads, queries, total],
   ]);
-  const mask = random.pick([null, randomTensor(random, f32, shape, 1)]);
+  const mask = random.pick([
+    null,
+    randomTensor(random, f32, shape, 1),
+    // Each query sees its first key, which is no later one.
+    seeingFirst(randomTensor(random, 'bool', shape)),
+  ]);
   const inputs: (Input | null)[] = [
     of(heads, queries, size),
     of(keyHeads, rows, size),
@@ -51,12 +63,15 @@ const attention: Draw = (random) => {
       floats(random, batch, keyHeads, past, width),
     );
   while (inputs.at(-1) === null) inputs.pop();
+  const scores = random.next() < 0.3 ? { qk_matmul_output_mode: random.between(0, 3) } : undefined;
   return {
     opset: 23,
     inputs,
-    outputs: past ? 3 : 1,
+    outputs: scores ? 4 : past ? 3 : 1,
     attributes: {
       is_causal: isCausal,
+      ...scores,
+      ...(random.next() < 0.3 && { softcap: float(2) }),
       ...(is3D && { q_num_heads: heads, kv_num_heads: keyHeads }),
       ...(random.next() < 0.3 && { scale: float(0.3) }),
     },
@@ -246,8 +261,19 @@ const group: Draw = (random) => {
     past ? floats(random, batch, keyHeads, past, size) : null,
     int32([batch], Array<number>(batch).fill(total - 1)),
     int32([], [total]),
-    ...(rotates ? [floats(random, 20, size / 2), floats(random, 20, size / 2)] : []),
+    ...(rotates ? [floats(random, 20, size / 2), floats(random, 20, size / 2)] : [null, null]),
+    random.next() < 0.3
+      ? tensor(
+          'int64',
+          [batch, rows],
+          Array.from({ length: batch * rows }, () => random.between(0, 9)),
+        )
+      : null,
+    random.next() < 0.3
+      ? floats(random, random.pick([1, batch]), random.pick([1, heads]), rows, total)
+      : null,
   ];
+  while (inputs.at(-1) === null) inputs.pop();
   return {
     opset: 17,
     inputs,
@@ -264,29 +290,41 @@ const group: Draw = (random) => {
   };
 };
 
-const microsoft: Draw = (random) => {
+const microsoft = (random: Random, isWhole = true): ReturnType<Draw> => {
   const [batch, heads, rows] = [random.pick([1, 2]), random.pick([1, 2]), random.pick([1, 4])];
   const [size, depth] = [random.pick([4, 8]), 5];
   const past = random.pick([0, 0, 3]);
-  const width = 3 * heads * size;
+  // Values may have fewer elements than keys.
+  const narrow = isWhole && past === 0 && random.next() < 0.3;
+  const width = (narrow ? 2.5 : 3) * heads * size;
   const inputs: (Input | null)[] = [
     floats(random, batch, rows, depth),
     floats(random, depth, width),
     floats(random, width),
     maskOf(random, batch, rows, past + rows),
     past ? floats(random, 2, batch, heads, past, size) : null,
+    // The runtime refuses both.
+    past === 0 && random.next() < 0.3
+      ? floats(random, random.pick([1, batch]), random.pick([1, heads]), rows, rows)
+      : null,
   ];
   while (inputs.at(-1) === null) inputs.pop();
   return {
     opset: 17,
     inputs,
     outputs: past ? 2 : 1,
-    attributes: { num_heads: heads, unidirectional: random.between(0, 1) },
+    attributes: {
+      num_heads: heads,
+      unidirectional: random.between(0, 1),
+      ...(isWhole && random.next() < 0.3 && { scale: float(0.3) }),
+      ...(random.next() < 0.3 && { mask_filter_value: float(-100) }),
+      ...(narrow && { qkv_hidden_sizes: [heads * size, heads * size, heads * (size / 2)] }),
+    },
   };
 };
 
 const quantized: Draw = (random) => {
-  const { inputs, attributes, opset } = microsoft(random);
+  const { inputs, attributes, opset } = microsoft(random, false);
   const [x, w, bias, mask] = inputs as readonly Input[];
   const scale = (value: number) => tensor(f32, [], [value]);
   return {
@@ -365,7 +403,7 @@ export const transformerDraws: Record<string, readonly [Draw, ulps?: number, abs
   'com.microsoft.EmbedLayerNormalization': [embed, ...near],
   'com.microsoft.MultiHeadAttention': [multiHead, ...near],
   'com.microsoft.GroupQueryAttention': [group, ...near],
-  'com.microsoft.Attention': [microsoft, ...near],
+  'com.microsoft.Attention': [(random) => microsoft(random), ...near],
   'com.microsoft.QAttention': [quantized, ...near],
   'com.microsoft.FusedMatMul': [fused, ...near],
   'com.microsoft.FusedGemm': [fusedGemm, ...near],
