@@ -213,7 +213,8 @@ const encoderStart = {
 
 /** A chain of functions, then comparisons. */
 const unaries =
-  'Abs Sign Floor Ceil Round Exp Softplus Softsign Mish Elu HardSigmoid HardSwish ThresholdedRelu Sin Cos';
+  'Abs Sign Floor Ceil Round Exp Softplus Softsign Mish Elu HardSigmoid HardSwish ' +
+  'ThresholdedRelu Sin Cos';
 const functions = {
   opsets: { '': 22, [microsoft]: 1 },
   inputs: [x('x', 2, 'c', 3)],

@@ -83,7 +83,7 @@ export function feedsAt(
   return feeds.map((feed, i) => valueAt(feed, shapes[i] as number[]));
 }
 
-/** @param kept the shape of the kept tensor, if the value is one. The value may be a reshape of it */
+/** @param kept the shape of the kept tensor that the value shows, perhaps with another shape */
 function valueAt({ dtype, root }: Stored, shape: readonly number[], kept = shape): Stored {
   const own = root instanceof KeptRoot ? new KeptRoot(root.kept, kept) : root;
   return new Stored(dtype, shape, sizeOf(shape), own);

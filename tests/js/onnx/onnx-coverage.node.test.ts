@@ -44,7 +44,7 @@ function operatorsOfGuide(): Map<string, string[]> {
 }
 
 describe('each operator', () => {
-  // The problems of products are in tests/js/ops, and those of others in flow.differential.
+  // The problems of products are in tests/js/ops, and others in flow.differential.node.test.ts.
   it('has random problems, next to ONNX Runtime', () => {
     const known = new Set([...Object.keys(draws), 'If', 'ai.onnx.ml.ZipMap']);
     expect(missingIn(known, [...keys, ...composed])).toEqual([]);

@@ -10,13 +10,19 @@ export type Draw = (random: Random) => Omit<NodeCase, 'op' | 'domain'>;
 const f32 = 'float32';
 const opset = (random: Random, ...versions: number[]) => random.pick(versions);
 /** In about one shape in eight, a size is 0. */
-const shapeOf = (random: Random, least = 0, most = 4) => {
+const shapeOf = (random: Random, least = 0, most?: number) => {
   const shape = fullShapeOf(random, least, most);
   if (shape.length > 0 && random.next() < 1 / 8) shape[random.between(0, shape.length - 1)] = 0;
   return shape;
 };
-const fullShapeOf = (random: Random, least = 0, most = 4) =>
-  Array.from({ length: random.between(least, most) }, () => random.pick([1, 2, 3, 5, 7]));
+/** In about one shape in ten, there are 5 or 6 axes, if `most` is not given. */
+const fullShapeOf = (random: Random, least = 0, most?: number) => {
+  if (most === undefined && random.next() < 0.1)
+    return Array.from({ length: random.pick([5, 6]) }, () => random.pick([1, 2, 3]));
+  return Array.from({ length: random.between(least, most ?? 4) }, () =>
+    random.pick([1, 2, 3, 5, 7]),
+  );
+};
 /** A shape that broadcasts with another. */
 const partOf = (random: Random, shape: readonly number[]) =>
   shape
@@ -397,7 +403,8 @@ export const draws: Record<string, readonly [Draw, ulps?: number, absolute?: num
       const most = (size: number) => (mode === 'constant' ? 3 : size - 1);
       const least = (size: number) => (mode === 'constant' ? -(size >> 1) : 0);
       const pads = [...shape, ...shape].map((size) => random.between(least(size), most(size)));
-      const dtype = version < 11 ? f32 : random.pick(anyPad);
+      const types = version < 13 ? anyPad.filter((type) => type !== 'bool') : anyPad;
+      const dtype = version < 11 ? f32 : random.pick(types);
       const x = randomTensor(random, dtype, shape);
       if (version < 11)
         return { opset: version, inputs: [x], attributes: { mode, pads, value: { float: 1.5 } } };

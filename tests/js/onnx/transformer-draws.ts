@@ -48,7 +48,7 @@ const attention: Draw = (random) => {
   const mask = random.pick([
     null,
     randomTensor(random, f32, shape, 1),
-    // Each query sees its first key, which is no later one.
+    // Each query sees its first key.
     seeingFirst(randomTensor(random, 'bool', shape)),
   ]);
   const inputs: (Input | null)[] = [
