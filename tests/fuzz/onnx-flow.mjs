@@ -380,8 +380,8 @@ export function otherFeeds(graph) {
 const mostRows = 80;
 
 /**
- * What happens to a model with a state, run by run: { feeds, kept, cut, isCopied }. `kept` has feeds
- * of kept inputs, which replace the state. The sizes of feeds follow from the rows that are kept.
+ * What happens to a model with a state, run by run: { feeds, kept, cut, isCopied }. `kept` has
+ * feeds of kept inputs, which replace the state. Sizes of feeds follow from the rows that are kept.
  */
 export function* runsOf(graph) {
   const { random } = graph;

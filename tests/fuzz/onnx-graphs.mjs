@@ -143,6 +143,7 @@ function generate(graph) {
 function widening(graph) {
   const x = graph.take();
   const y = graph.take(({ dtype, shape }) => dtype === x.dtype && broadcast(shape, x.shape));
+  if (!y) return;
   const shape = broadcast(x.shape, y.shape);
   graph.add(graph.random.pick(['Add', 'Mul']), [x, y], [[x.dtype, shape]]);
 }

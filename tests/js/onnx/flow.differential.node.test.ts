@@ -1,4 +1,4 @@
-/** If, and ZipMap, on seeded random problems next to ONNX Runtime Web. */
+/** If, ZipMap and states, on seeded random problems next to ONNX Runtime Web. */
 import { expect, it } from 'vitest';
 import { loadModel } from 'wgemm/onnx';
 import { encodeGraph, type ModelSpec, type NodeSpec } from '../../peers/onnx-model.mjs';
@@ -132,5 +132,135 @@ it('ZipMap', async () => {
     const { dims, data } = results['scores']!;
     expect(found.shape).toEqual(dims);
     (found.data as Float32Array).forEach((value, at) => expect(value).toBeCloseTo(data[at]!, 4));
+  }
+});
+
+const heads = 2;
+const size = 16; // the runtime refuses others in GroupQueryAttention
+const width = heads * size;
+const ints = (name: string, ...values: number[]) => ({
+  name,
+  dtype: 'int64',
+  shape: [values.length],
+  data: BigInt64Array.from(values, BigInt),
+});
+const node = (op: string, inputs: (string | null)[], outputs: string[], rest = {}): NodeSpec => ({
+  op,
+  inputs,
+  outputs,
+  ...rest,
+});
+const ms = { domain: 'com.microsoft' };
+/** Queries, keys or values of shape (batch, heads, tokens, size). */
+const split = (from: string, to: string) => [
+  node('Reshape', [from, 'heads'], [`${to} rows`]),
+  node('Transpose', [`${to} rows`], [to], { attributes: { perm: [0, 2, 1, 3] } }),
+];
+
+/** Attentions of the tokens x to all tokens so far, by what appends the keys and values. */
+const decoders: Record<string, NodeSpec[]> = {
+  Concat: [
+    ...split('k', 'k4'),
+    ...split('v', 'v4'),
+    ...split('q', 'q4'),
+    node('Concat', ['past.k', 'k4'], ['present.k'], { attributes: { axis: 2 } }),
+    node('Concat', ['past.v', 'v4'], ['present.v'], { attributes: { axis: 2 } }),
+    node('Transpose', ['present.k'], ['turned'], { attributes: { perm: [0, 1, 3, 2] } }),
+    node('MatMul', ['q4', 'turned'], ['scores']),
+    node('Softmax', ['scores'], ['weights'], { attributes: { axis: -1 } }),
+    node('MatMul', ['weights', 'present.v'], ['y']),
+  ],
+  Attention: [
+    ...split('k', 'k4'),
+    ...split('v', 'v4'),
+    ...split('q', 'q4'),
+    node(
+      'Attention',
+      ['q4', 'k4', 'v4', null, 'past.k', 'past.v'],
+      ['y', 'present.k', 'present.v'],
+      {
+        attributes: { is_causal: 1 },
+      },
+    ),
+  ],
+  MultiHeadAttention: [
+    node(
+      'MultiHeadAttention',
+      ['q', 'k', 'v', null, null, null, 'past.k', 'past.v'],
+      ['y', 'present.k', 'present.v'],
+      { ...ms, attributes: { num_heads: heads, unidirectional: 1 } },
+    ),
+  ],
+  GroupQueryAttention: [
+    node('Shape', ['past.k'], ['sizes']),
+    node('Gather', ['sizes', 'two'], ['before']),
+    node('Shape', ['x'], ['sizes of x']),
+    node('Gather', ['sizes of x', 'one'], ['tokens']),
+    node('Add', ['before', 'tokens'], ['sum']),
+    node('Cast', ['sum'], ['total'], { attributes: { to: 6 } }),
+    node('Sub', ['sum', 'one'], ['last']),
+    node('Cast', ['last'], ['length'], { attributes: { to: 6 } }),
+    node(
+      'GroupQueryAttention',
+      ['q', 'k', 'v', 'past.k', 'past.v', 'length', 'total', 'cos', 'sin'],
+      ['y', 'present.k', 'present.v'],
+      { ...ms, attributes: { num_heads: heads, kv_num_heads: heads, do_rotary: 1 } },
+    ),
+  ],
+};
+
+it.each(Object.keys(decoders))('a state of %s', async (name) => {
+  const random = new Random(53);
+  const kept = { 'present.k': 'past.k', 'present.v': 'past.v' };
+  for (let i = 0; i < 10; ++i) {
+    const weights = ['wq', 'wk', 'wv'].map((name) => ({
+      name,
+      ...randomTensor(random, 'float32', [5, width], 1),
+    }));
+    const tables = ['cos', 'sin'].map((name) => ({
+      name,
+      ...randomTensor(random, 'float32', [120, size / 2], 1),
+    }));
+    const batch = name === 'GroupQueryAttention' ? 1 : random.pick([1, 2]);
+    const past = ['past.k', 'past.v'].map((name) => ({
+      name,
+      dtype: 'float32',
+      shape: [batch, heads, 'before', size],
+    }));
+    const bytes = encodeGraph({
+      opsets: { '': 23, 'com.microsoft': 1 },
+      nodes: [
+        ...['q', 'k', 'v'].map((name) => node('MatMul', ['x', `w${name}`], [name])),
+        ...(decoders[name] as NodeSpec[]),
+      ],
+      inputs: [{ name: 'x', dtype: 'float32', shape: [batch, 'tokens', 5] }, ...past],
+      outputs: ['y', ...Object.keys(kept)].map((name) => ({ name, dtype: 'float32' })),
+      initializers: [
+        ...[...weights, ...tables, ints('heads', 0, 0, heads, size)],
+        ...[ints('one', 1), ints('two', 2)],
+      ],
+    });
+    const model = await loadModel(bytes, { wg });
+    const state = await model.state(kept);
+    const session = await ort.createSession(bytes);
+    const empty = ort.tensor({
+      dtype: 'float32',
+      shape: [batch, heads, 0, size],
+      data: new Float32Array(0),
+    });
+    let pasts: Record<string, typeof empty> = { 'past.k': empty, 'past.v': empty };
+    for (let run = 0; run < 24; ++run) {
+      const tokens = run === 0 || random.next() < 0.1 ? random.between(1, 4) : 1;
+      const x = randomTensor(random, 'float32', [batch, tokens, 5], 1);
+      const { y } = await model.run({ x }, { state });
+      const results = await session.run({ ...pasts, x: ort.tensor(x as never) });
+      const wanted = results as unknown as Record<string, typeof empty>;
+      expect(y!.shape).toEqual(wanted['y']!.dims);
+      const others = wanted['y']!.data as Float32Array;
+      (y!.data as Float32Array).forEach((value, at) => expect(value).toBeCloseTo(others[at]!, 4));
+      pasts = { 'past.k': wanted['present.k']!, 'past.v': wanted['present.v']! };
+    }
+    state.dispose();
+    model.dispose();
   }
 });
