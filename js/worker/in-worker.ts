@@ -17,7 +17,6 @@ import { type Info, startCore } from '../instance/start-core.js';
 import { readLayer } from '../linear/deserialize.js';
 import { type Layer, makeLayer } from '../linear/layer.js';
 import { allocTensor, memoryOf } from '../ops/alloc.js';
-import { attentionOf, makeAttention, runAttention } from '../ops/attention.js';
 import { explainCall } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { packWeights, readWeights } from '../ops/pack.js';
@@ -111,8 +110,15 @@ export class Sent {
   ) {}
 }
 
-/** @internal The script for models sets `load`: js/onnx/run/in-worker.ts. */
+/** @internal What the script for models adds: js/onnx/run/in-worker.ts. */
 export const models: {
+  /** Computes attention. @param isCheck only checks the operands */
+  attention?: (
+    core: Core,
+    attributes: Float64Array,
+    operands: (Operand | null)[],
+    isCheck: boolean,
+  ) => unknown;
   load?: (
     core: Core,
     info: Info,
@@ -236,10 +242,7 @@ const computations = Object.fromEntries(
 
 const calls: { readonly [M in Method]: RunMethod<M> } = {
   ...computations,
-  attention: ({ attributes }, operands) => {
-    const result = runAttention(core, attentionOf(attributes, operands));
-    return HeapTensor.is(result) ? undefined : result;
-  },
+  attention: ({ attributes }, operands) => models.attention?.(core, attributes, operands, false),
   createGemm: start,
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
   pack: (read, operands) => packWeights(core, { ...read, operands }),
@@ -273,7 +276,7 @@ function run({ method, values }: CallOrder, operands: (Operand | null)[]): unkno
 function check({ method, values }: CallOrder, operands: (Operand | null)[]): void {
   if (method === 'pack') (calls.pack(values, operands) as PackedWeights).dispose();
   else if (method === 'explain') calls.explain(values, operands);
-  else if (method === 'attention') makeAttention(core, attentionOf(values.attributes, operands));
+  else if (method === 'attention') models.attention?.(core, values.attributes, operands, true);
   else if (isOperation(method))
     explain(method, (values as Values[OperationName]).attributes, operands);
 }

@@ -1,5 +1,5 @@
 /** Folds BatchNormalization into the constant weights and the bias of the Gemm before it. */
-import { broadcasted, scalar, scaleAndShift } from '../operators/elementwise.js';
+import { broadcasted, scalar } from '../operators/define.js';
 import { channelsOf } from '../operators/statistics.js';
 import { inArray } from '../operators/storage.js';
 import type { Value } from '../read/value.js';
@@ -47,7 +47,7 @@ export function foldChannels(
     /** No name of a model has half of a surrogate pair. */
     const add = (what: string, inputs: readonly Value[]) => {
       const name = `\ud800${what}${x}`;
-      constants.set(name, broadcasted(inArray, 'float32', inputs, scaleAndShift));
+      constants.set(name, broadcasted(inArray, 'Affine', inputs, 'float32', [0, 1]));
       return name;
     };
     const zero = scalar('float32', 0);

@@ -21,16 +21,21 @@ type Add = (
 /** What adds the nodes. */
 interface Builder {
   readonly add: Add;
-  /** Adds a node that has a function of its own. */
-  readonly run: (inputs: readonly string[], output: string, run: Run) => void;
-  readonly constant: (shape: readonly number[], values: readonly number[]) => string;
-  /** The function of a node of ONNX. */
-  readonly compile: (op: string, attributes: Readonly<Record<string, OnnxAttribute>>) => Run;
+  /** Adds a constant of float32, or of another type. */
+  readonly constant: (
+    shape: readonly number[],
+    values: readonly number[],
+    tensor?: Pick<OnnxTensor, 'dtype' | 'data'>,
+  ) => string;
+  /** Changes how the last node runs. */
+  readonly wrap: (change: (run: Run) => Run) => void;
 }
 
 type Table = (node: OnnxNode, attributes: Attributes, to: Builder) => void;
 
-const float32 = 1; // of TensorProto.DataType
+// Of TensorProto.DataType.
+const float32 = 1;
+const float64 = 11;
 
 /** Refuses names of classes: results would be strings. */
 function checkLabels(node: OnnxNode, attributes: Attributes, name: string): void {
@@ -43,6 +48,18 @@ function checkLabels(node: OnnxNode, attributes: Attributes, name: string): void
     );
 }
 
+/** The operator that an attribute names. */
+function chosen(
+  node: OnnxNode,
+  attribute: string,
+  name: string,
+  operators: Readonly<Record<string, string>>,
+  rule: string,
+): string {
+  if (Object.hasOwn(operators, name)) return operators[name] as string;
+  throw unsupported(node, `has ${attribute} ${name}${rule}`);
+}
+
 /** Adds the last node of a linear model. */
 function transformed(
   node: OnnxNode,
@@ -51,15 +68,9 @@ function transformed(
   x: string,
   y: string,
 ) {
-  const transform = attributes.string('post_transform', 'NONE');
-  const nodes: Record<string, [string, Record<string, OnnxAttribute>?]> = {
-    NONE: ['Identity'],
-    SOFTMAX: ['Softmax', { axis: -1 }],
-    LOGISTIC: ['Sigmoid'],
-  };
-  const found = Object.hasOwn(nodes, transform) ? nodes[transform] : undefined;
-  if (!found) throw unsupported(node, `has post_transform ${transform}, which is not supported`);
-  add(found[0], [x], found[1], y);
+  const name = attributes.string('post_transform', 'NONE');
+  const operators = { NONE: 'Identity', SOFTMAX: 'Softmax', LOGISTIC: 'Sigmoid' };
+  add(chosen(node, 'post_transform', name, operators, ', which is not supported'), [x], {}, y);
 }
 
 /** Adds the product of a linear model. `rows`: how many results there are. */
@@ -92,29 +103,19 @@ const linearClassifier: Table = (node, attributes, to) => {
   checkLabels(node, attributes, 'classlabels_strings');
   attributes.ignore('multi_class');
   const count = attributes.ints('classlabels_ints').length;
-  const labels = (node.attributes.get('classlabels_ints') as (number | bigint)[]).map(BigInt);
+  const labels = node.attributes.get('classlabels_ints') as readonly (number | bigint)[];
   const [label = '', y = ''] = node.outputs;
   if (attributes.floats('intercepts', []).length === 1 || count < 2)
     throw unsupported(node, `has one score for ${count} labels; there must be one per label`);
   const scores = scored(node, attributes, to, count);
   if (y) transformed(node, attributes, to, scores, y);
   else attributes.ignore('post_transform');
-  if (label) to.run([scores], label, argMax(labels));
+  if (!label) return;
+  const data = BigInt64Array.from(labels, BigInt);
+  const names = to.constant([count], [], { dtype: 'int64', data });
+  const best = to.add('ArgMax', [scores], { axis: 1, keepdims: 0 });
+  to.add('Gather', [names, best], {}, label);
 };
-
-/** The label of the first largest score of each row. */
-const argMax =
-  (labels: readonly bigint[]): Run =>
-  ([scores], make) => {
-    const data = (scores as Value).data as Float32Array;
-    const y = make('int64', (scores as Value).shape.slice(0, 1));
-    const to = y.data as BigInt64Array;
-    for (let row = 0; row < to.length; ++row) {
-      const own = data.subarray(row * labels.length, (row + 1) * labels.length);
-      to[row] = labels[Math.max(own.indexOf(Math.max(...own)), 0)] as bigint;
-    }
-    return y;
-  };
 
 const scaler: Table = (node, attributes, { add, constant }) => {
   const offset = attributes.floats('offset', []);
@@ -125,34 +126,22 @@ const scaler: Table = (node, attributes, { add, constant }) => {
   add('Identity', [x], {}, node.outputs[0]);
 };
 
-const norms: Record<string, (row: Float32Array) => number> = {
-  MAX: (row) => row.reduce((most, x) => Math.max(most, x), -Infinity),
-  L1: (row) => row.reduce((sum, x) => sum + Math.abs(x), 0),
-  L2: (row) => Math.sqrt(row.reduce((sum, x) => sum + x * x, 0)),
-};
-
-const normalizer: Table = (node, attributes, { add, run }) => {
+/** Rows of zeros stay. */
+const normalizer: Table = (node, attributes, { add, constant }) => {
   const name = attributes.string('norm', 'MAX');
-  const norm = Object.hasOwn(norms, name) ? norms[name] : undefined;
-  if (!norm) throw unsupported(node, `has norm ${name}; it must be MAX, L1 or L2`);
-  const x = add('Cast', [node.inputs[0] as string], { to: float32 });
-  run([x], node.outputs[0] as string, ([x], make) => {
-    const { shape, data } = x as Value;
-    const y = make('float32', shape);
-    const to = y.data as Float32Array;
-    const size = shape.at(-1) ?? 1;
-    for (let at = 0; at < to.length; at += size) {
-      const row = (data as Float32Array).subarray(at, at + size);
-      const divisor = norm(row) || 1; // rows of zeros stay
-      row.forEach((each, i) => (to[at + i] = each / divisor));
-    }
-    return y;
-  });
+  const norms = { MAX: 'ReduceMax', L1: 'ReduceL1', L2: 'ReduceL2' };
+  const x = add('Cast', [add('Cast', node.inputs, { to: float32 })], { to: float64 });
+  const op = chosen(node, 'norm', name, norms, '; it must be MAX, L1 or L2');
+  const norm = add(op, [x], { axes: [-1] });
+  const [zero, one] = [0, 1].map((each) => add('Cast', [constant([], [each])], { to: float64 }));
+  const isZero = add('Equal', [norm, zero as string]);
+  const divisor = add('Where', [isZero, one as string, norm]);
+  add('Cast', [add('Div', [x, divisor])], { to: float32 }, node.outputs[0]);
 };
 
-const arrayFeatureExtractor: Table = (node, attributes, { run, compile }) => {
-  const gather = compile('Gather', { axis: -1 });
-  run(node.inputs, node.outputs[0] as string, (inputs, make) => {
+const arrayFeatureExtractor: Table = (node, attributes, { add, wrap }) => {
+  add('Gather', node.inputs, { axis: -1 }, node.outputs[0]);
+  wrap((gather) => (inputs, make) => {
     const [x, indices] = inputs as [Value, Value];
     const outer = x.shape.length > 1 ? x.shape.slice(0, -1) : [1];
     if (x.shape.length === 0 || indices.dtype !== 'int64')
@@ -212,29 +201,23 @@ export function nodesOf(
   const start = node.outputs.find(Boolean) ?? '';
   let names = 0;
   const newName = () => `${start} ${node.op} ${++names}`;
-  const nodeOf = (op: string, inputs: readonly string[], output: string, given = {}): OnnxNode => ({
-    name: node.name,
-    op,
-    domain: '',
-    inputs,
-    outputs: [output],
-    attributes: new Map(Object.entries(given)),
-  });
   table(node, attributes, {
-    add(op, inputs, given, output = newName()) {
-      nodes.push(compile(nodeOf(op, inputs, output, given), opset));
+    add(op, inputs, given = {}, output = newName()) {
+      const own = new Map(Object.entries(given));
+      const one = { name: node.name, op, domain: '', inputs, outputs: [output], attributes: own };
+      nodes.push(compile(one, opset));
       return output;
     },
-    run(inputs, output, run) {
-      const own = { ...node, inputs, outputs: [output] };
-      nodes.push({ node: own, run, product: undefined, originals: undefined });
-    },
-    constant(shape, values) {
+    constant(shape, values, tensor) {
       const name = newName();
-      constants.set(name, { name, dtype: 'float32', shape, data: Float32Array.from(values) });
+      const data = Float32Array.from(values);
+      constants.set(name, { name, shape, dtype: 'float32', data, ...tensor });
       return name;
     },
-    compile: (op, given) => compile(nodeOf(op, node.inputs, start, given), opset).run as Run,
+    wrap(change) {
+      const last = nodes.pop() as CheckedNode;
+      nodes.push({ ...last, node, run: change(last.run as Run) });
+    },
   });
   attributes.end();
   return nodes;

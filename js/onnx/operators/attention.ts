@@ -4,21 +4,29 @@ import { contiguousStrides } from '../../base/layout.js';
 import type { OnnxNode } from '../read/model.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
 import {
+  accumulated,
   broadcast,
+  broadcasted,
+  cast,
   type Compute,
   computed,
   copy,
+  listed,
   numbersIn,
   refuse,
   reshaped,
   type Row,
+  scalar,
   shown,
+  spread,
   stridesIn,
 } from './define.js';
+import { isGreater } from './comparisons.js';
 import { normalized } from './normalize.js';
 import { type Attributes, unsupported } from './operator.js';
 import { record, type StepTensor } from './record.js';
-import { NeedsRun, sizeOf } from './storage.js';
+import { gathered as gatheredAlong } from './shapes.js';
+import { inArray, NeedsRun, sizeOf } from './storage.js';
 
 /** A tensor of heads. */
 interface Heads extends StepTensor {
@@ -27,17 +35,6 @@ interface Heads extends StepTensor {
 }
 type Sizes = readonly [batch: number, heads: number, rows: number, size: number];
 
-/** Records a step whose last tensors are results. Only src/nn/ computes it. */
-function step(
-  name: string,
-  dims: readonly number[],
-  tensors: readonly StepTensor[],
-  attributes: readonly number[] = [],
-): void {
-  if (!record(name, dims, tensors, attributes))
-    throw new Error(`the step ${name} was not recorded`);
-}
-
 /** Refuses a shape. A text in place of a size allows all sizes. */
 function mustBe(name: string, shape: readonly number[], wanted: readonly (number | string)[]) {
   const fits = wanted.every((size, axis) => typeof size === 'string' || size === shape[axis]);
@@ -45,47 +42,28 @@ function mustBe(name: string, shape: readonly number[], wanted: readonly (number
     refuse(ShapeError, name, `has shape ${shown(shape)}`, shown(wanted));
 }
 
-/** Results, without those that the node does not name. */
-const named = ({ outputs }: OnnxNode, ...results: (Value | undefined)[]): Value[] =>
-  results.map((result, i) => (outputs[i] ? result : undefined)) as Value[];
-
 const at = (value: Value, strides: readonly number[], start = 0): StepTensor => ({
   value,
   strides,
   start,
 });
 
-const constant = (dtype: OnnxDType, data: Value['data']): Value => ({
-  dtype,
-  shape: data.length === 1 ? [] : [data.length],
-  data,
+const number = (value: number): Value => ({
+  dtype: 'float32',
+  shape: [],
+  data: Float32Array.of(value),
 });
-const number = (value: number) => constant('float32', Float32Array.of(value));
 const zero = number(0);
 const lowest = number(-Infinity);
-const noLength = constant('int32', Int32Array.of(0));
+const noLength: Value = { dtype: 'int32', shape: [], data: Int32Array.of(0) };
 
 /** `count` whole numbers from `first` on. */
 function counted(dtype: OnnxDType, count: number, first = 0): Value {
   // Beyond any model: a shape without elements may have such a size.
   if (count > 2 ** 24)
     refuse(ShapeError, 'sequence', `has ${count} rows`, 'at most 2^24 rows long');
-  const list = Int32Array.from({ length: count }, (_, i) => i + first);
-  const data = dtype === 'int32' ? list : BigInt64Array.from(list, BigInt);
-  return { dtype, shape: [count], data };
-}
-
-/** Broadcasts the inputs, and computes each element by a step. */
-function by(
-  make: Make,
-  name: string,
-  inputs: readonly Value[],
-  dtype = (inputs[0] as Value).dtype,
-  attributes: readonly number[] = [],
-): Value {
-  const dims = broadcast(...inputs.map(({ shape }) => shape));
-  const strides = [...inputs.map(({ shape }) => stridesIn(dims, shape)), contiguousStrides(dims)];
-  return computed(make, dtype, dims, inputs, { name, dims, strides, attributes });
+  const list = listed(Array.from({ length: count }, (_, i) => i + first));
+  return cast(list, inArray, dtype);
 }
 
 /** A value of shape (batch, heads, rows, size), or (batch, rows, heads * size). */
@@ -202,11 +180,12 @@ function attend(
     along(headsOf(y, heads, ''), 3, 6),
     ...results.slice(1).map((value) => along(own(value, scores), 3, 4)),
   ];
-  step(
+  record(
     mode === undefined ? 'Attention' : 'AttentionScores',
     [batch, keyHeads, group, queries, keys, depth, width],
     tensors,
     [scale ?? 1 / Math.sqrt(depth), softcap, mask ? 1 : 0, first, slope, window, mode ?? 0],
+    results.length,
   );
   return results;
 }
@@ -214,11 +193,7 @@ function attend(
 /** Rows of a table of rank 2, by their indices. */
 function gathered(make: Make, table: Value, indices: Value, columns: number | string = 'columns') {
   mustBe('table', table.shape, ['rows', columns]);
-  const [size, width] = table.shape as [number, number];
-  const y = make(table.dtype, [...indices.shape, width]);
-  const tensors = [at(table, [0, 1]), at(indices, [1, 0]), at(y, [width, 1])];
-  step('Gather', [sizeOf(indices.shape), width], tensors, [size, width]);
-  return y;
+  return gatheredAlong(make, table, indices, 0);
 }
 
 /** The elements of a row of cosines or sines. */
@@ -230,7 +205,7 @@ function halfOf(cache: Value | undefined): number {
 /** `count` positions: the first element, and those after it. */
 function following(make: Make, first: Value, count: number): Value {
   const y = make('int64', [count]);
-  step('Add', [count], [at(first, [0]), at(counted('int64', count), [1]), at(y, [1])]);
+  record('Add', [count], [at(first, [0]), at(counted('int64', count), [1]), at(y, [1])]);
   return y;
 }
 
@@ -258,7 +233,7 @@ function rotate(
     return at(value, [sizeOf(value.shape) === rows * half ? 0 : rows * half, 0, half, 1]);
   }) as [StepTensor, StepTensor];
   const tensors = [pairs(x), cos, sin, pairs(y)];
-  step('Rotary', [batch, heads, rows, half], tensors, [isInterleaved ? 1 : half]);
+  record('Rotary', [batch, heads, rows, half], tensors, [isInterleaved ? 1 : half]);
   const rest = size - 2 * half;
   const [from, to] = [x.start + 2 * half, y.start + 2 * half];
   if (rest) copy(y.value, x.value, [batch, heads, rows, rest], y.strides, x.strides, to, from);
@@ -266,17 +241,15 @@ function rotate(
 
 /** The bias of keys that a mask of whole numbers hides, as ONNX Runtime adds it. */
 function maskOf(make: Make, mask: Value, [batch, , queries, keys]: Sizes, filter: number): Value {
-  let seen = mask;
-  if (mask.shape.length === 1) {
-    // The number of keys of each batch: a key is seen if it is less.
-    const lengths = reshaped(mask, [...mask.shape, 1]);
-    const left = by(make, 'Sub', [lengths, counted('int32', keys)]);
-    seen = by(make, 'Clip', [left], 'int32', [0, 1]);
-  }
+  // A mask of rank 1 has the number of keys of each batch: a key is seen if it is less.
+  const seen =
+    mask.shape.length === 1
+      ? (isGreater([reshaped(mask, [...mask.shape, 1]), counted('int32', keys)], make) as Value)
+      : mask;
   const isEach = seen.shape.length === 3;
   mustBe('mask', seen.shape, isEach ? [batch, queries, keys] : [batch, keys]);
-  const flags = by(make, 'CastToBool', [seen], 'bool');
-  const bias = by(make, 'Where', [flags, zero, number(filter)], 'float32');
+  const flags = cast(seen, make, 'bool');
+  const bias = broadcasted(make, 'Where', [flags, zero, number(filter)], 'float32');
   return reshaped(bias, [batch, 1, isEach ? queries : 1, keys]);
 }
 
@@ -305,25 +278,23 @@ function attention(attributes: Attributes, _: number, node: OnnxNode): Compute {
       first: isCausal ? before + 1 : lengths ? 0 : Infinity,
       mode: node.outputs[3] ? mode : undefined,
     });
-    return named(node, y, k.value, v.value, scores);
+    return [y, k.value, v.value, scores] as Value[];
   };
 }
 
 /** A mask as what is added to scores. Beyond its last axis, it hides keys. */
 function biasOf(make: Make, mask: Value, keys: number): Value {
-  const bias = mask.dtype === 'bool' ? by(make, 'Where', [mask, zero, lowest], 'float32') : mask;
+  const bias =
+    mask.dtype === 'bool' ? broadcasted(make, 'Where', [mask, zero, lowest], 'float32') : mask;
   const { dtype, shape } = bias;
   const given = shape.at(-1) ?? keys;
   if (given >= keys) return bias;
   const full = make(dtype, [...shape.slice(0, -1), keys]);
   const rows = sizeOf(shape.slice(0, -1));
-  copy(full, castTo(make, lowest, dtype), [rows, keys - given], [keys, 1], [0, 0], given, 0);
+  copy(full, cast(lowest, make, dtype), [rows, keys - given], [keys, 1], [0, 0], given, 0);
   copy(full, bias, [rows, given], [keys, 1], [given, 1], 0, 0);
   return full;
 }
-
-const castTo = (make: Make, x: Value, dtype: OnnxDType): Value =>
-  x.dtype === dtype ? x : by(make, 'Cast', [x], dtype);
 
 /** The attributes that the attentions of com.microsoft share, and how their end is computed. */
 function readShared(attributes: Attributes) {
@@ -342,7 +313,7 @@ function readShared(attributes: Attributes) {
   ): Value => {
     const [batch, , queries] = q.shape;
     let mask = given && maskOf(make, given, [batch, 1, queries, k.shape[2]], filter);
-    if (bias) mask = mask ? by(make, 'Add', [mask, castTo(make, bias, 'float32')]) : bias;
+    if (bias) mask = mask ? broadcasted(make, 'Add', [mask, cast(bias, make, 'float32')]) : bias;
     const causal = isCausal && { first: before + 1, slope: 1 };
     return attend(make, q, k, v, 3, { scale, mask, ...causal })[0] as Value;
   };
@@ -366,7 +337,7 @@ function multiHeadAttention(attributes: Attributes, _: number, node: OnnxNode): 
     const keys = grown(make, pastKey, k, !!node.outputs[1]);
     const values = grown(make, pastValue, v, !!node.outputs[2]);
     const y = finish(make, q, keys, values, pastKey?.shape[2] ?? 0, mask, scores);
-    return named(node, y, keys.value, values.value);
+    return [y, keys.value, values.value] as Value[];
   };
 }
 
@@ -379,7 +350,7 @@ function addBias(make: Make, parts: Three, bias: Value): Three {
   return parts.map((part) => {
     const { shape, value } = part;
     const sum = own(make(value.dtype, shape), shape);
-    step('Add', shape, [part, at(bias, [0, shape[3], 0, 1], start), sum]);
+    record('Add', shape, [part, at(bias, [0, shape[3], 0, 1], start), sum]);
     start += shape[1] * shape[3];
     return sum;
   }) as Three;
@@ -418,11 +389,11 @@ function attentionOfProduct(attributes: Attributes, _: number, node: OnnxNode): 
     const [keys, values] = [k, v].map((fresh, i) =>
       appended(half(given, before, i), fresh, half(present, before + rows, i)),
     ) as [Heads, Heads];
-    return named(node, finish(make, q, keys, values, before, mask, scores), present);
+    return [finish(make, q, keys, values, before, mask, scores), present] as Value[];
   };
 }
 
-function groupQueryAttention(attributes: Attributes, _: number, node: OnnxNode): Compute {
+function groupQueryAttention(attributes: Attributes): Compute {
   const { heads, scale } = readShared(attributes);
   const keyHeads = attributes.int('kv_num_heads');
   const softcap = attributes.float('softcap', 0);
@@ -455,7 +426,7 @@ function groupQueryAttention(attributes: Attributes, _: number, node: OnnxNode):
       let positions = isPrompt && given ? following(make, given, rows) : given;
       if (isPrompt) positions ??= counted('int64', rows);
       const places = counted('int32', rows, 1 - rows);
-      positions ??= by(make, 'Add', [reshaped(seen, [batch, 1]), places]);
+      positions ??= broadcasted(make, 'Add', [reshaped(seen, [batch, 1]), places]);
       [q, k] = [q, k].map((x) => {
         const y = own(make(dtype, x.shape), x.shape);
         rotate(make, x, y, [cos, sin], positions, isInterleaved);
@@ -474,7 +445,7 @@ function groupQueryAttention(attributes: Attributes, _: number, node: OnnxNode):
       lengths: ends,
       window: window > 0 ? window : Infinity,
     });
-    return named(node, y, k.value, v.value);
+    return [y, k.value, v.value] as Value[];
   };
 }
 
@@ -486,7 +457,7 @@ function totalOf(make: Make, all: Value, sum: number): number {
   } catch (error) {
     if (!(error instanceof NeedsRun)) throw error;
     const checked = [zero, all, make('float32', [])].map((value) => at(value, [0]));
-    step('WriteRows', [1], checked, [-sum, 1, 0]);
+    record('WriteRows', [1], checked, [-sum, 1, 0]);
     return sum;
   }
 }
@@ -508,10 +479,10 @@ function written(
   if (given) copyRows(present, headsOf(given, heads, ''), 0);
   if (!lengths) copyRows(present, fresh, 0);
   else {
-    const empty = own(castTo(make, zero, dtype), [batch, heads, shape[2] - before, size]);
+    const empty = own(cast(zero, make, dtype), [batch, heads, shape[2] - before, size]);
     if (total > before) copyRows(present, { ...empty, strides: [0, 0, 0, 0] }, before);
     const tensors = [fresh, at(lengths, [1, 0, 0, 0]), present];
-    step('WriteRows', fresh.shape, tensors, [1 - rows, size, shape[2] - rows]);
+    record('WriteRows', fresh.shape, tensors, [1 - rows, size, shape[2] - rows]);
   }
   return present;
 }
@@ -539,7 +510,7 @@ const rotaryEmbedding =
       let positions = inputs[isOnnx ? 2 : 0];
       // A single one is the position of the first row.
       if (shown(positions?.shape ?? []) === '[1]')
-        positions = by(make, 'Add', [positions as Value, counted('int64', rows)]);
+        positions = broadcasted(make, 'Add', [positions as Value, counted('int64', rows)]);
       else if (positions) mustBe('position_ids', positions.shape, [batch, rows]);
       const y = make(dtype, shape);
       rotate(make, from, headsOf(y, heads, ''), caches, positions, isInterleaved);
@@ -564,15 +535,15 @@ const skipNormalization =
       throw unsupported(node, 'returns statistics, which is not supported');
     return ([x, skip, gamma, ...rest], make) => {
       const [beta, bias] = name === 'RMSNormalization' ? [undefined, rest[0]] : rest;
-      let sum = by(make, 'Add', [x as Value, skip as Value]);
-      if (bias) sum = by(make, 'Add', [sum, bias]);
+      let sum = broadcasted(make, 'Add', [x as Value, skip as Value]);
+      if (bias) sum = accumulated(make, 'Add', sum, bias);
       mustBe('skip', sum.shape, (x as Value).shape);
       const [y] = normalized(make, name, sum, -1, epsilon, gamma as Value, beta);
-      return named(node, y, undefined, undefined, sum);
+      return [y, undefined, undefined, sum] as Value[];
     };
   };
 
-function embedLayerNormalization(attributes: Attributes, _: number, node: OnnxNode): Compute {
+function embedLayerNormalization(attributes: Attributes): Compute {
   const epsilon = attributes.float('epsilon', Math.fround(1e-12));
   refuseAttributes(attributes, 'mask_index_type');
   return ([ids, segments, words, positions, types, gamma, beta, mask, given], make) => {
@@ -583,43 +554,32 @@ function embedLayerNormalization(attributes: Attributes, _: number, node: OnnxNo
     const tables = [gathered(make, words as Value, ids as Value)];
     tables.push(gathered(make, positions as Value, places));
     if (segments && types) tables.push(gathered(make, types, segments));
-    const sum = tables.reduce((sum, each) => by(make, 'Add', [sum, each]));
+    const sum = tables.reduce((sum, each) => accumulated(make, 'Add', sum, each));
     mustBe('embedding', sum.shape, [...shape, 'columns']);
     const [y] = normalized(make, 'LayerNormalization', sum, -1, epsilon, gamma as Value, beta);
     if (mask) mustBe('mask', mask.shape, shape);
+    // The sum of each row of the mask, or 0.
     const count = mask
-      ? countOf(make, mask, batch, rows)
-      : computed(make, 'int32', [batch], [], undefined, (y) => y.fill(0));
-    return named(node, y, count, sum);
+      ? computed(make, 'int32', [batch], [mask], {
+          name: 'ReduceSum',
+          dims: [batch, 1, rows],
+          strides: [
+            [rows, 1, 1],
+            [1, 1, 0],
+          ],
+        })
+      : spread(make, scalar('int32', 0), [batch]);
+    return [y, count, sum] as Value[];
   };
-}
-
-/** The sum of each row of a mask. */
-function countOf(make: Make, mask: Value, batch: number, rows: number): Value {
-  const form = {
-    name: 'ReduceMean',
-    dims: [batch, rows],
-    strides: [
-      [rows, 1],
-      [1, 0],
-    ],
-  };
-  const float = (value: number) => constant('float64', Float64Array.of(value));
-  const mean = computed(make, 'float64', [batch], [castTo(make, mask, 'float64')], form);
-  // A mean of whole numbers is rounded, and a cast truncates.
-  const sum = by(make, 'Add', [by(make, 'Mul', [mean, float(rows)]), float(0.5)]);
-  return castTo(make, sum, 'int32');
 }
 
 const biasGelu: Compute = ([a, b], make) =>
-  by(make, 'Gelu', [by(make, 'Add', [a as Value, b as Value])]);
+  broadcasted(make, 'Gelu', [broadcasted(make, 'Add', [a as Value, b as Value])]);
 
-/** A row of an operator that only src/nn/ computes. */
 const row = (name: string, inputs: string, compile: Row['compile'], overwrites = 0): Row => ({
   name,
   inputs,
   overwrites,
-  folds: false,
   compile,
 });
 

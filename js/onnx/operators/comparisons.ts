@@ -1,8 +1,7 @@
 /** Operators that compare two elements, or select one of them, and the remainder of a division. */
 import type { Value } from '../read/value.js';
 import { abs } from './activations.js';
-import type { Compute, Row } from './define.js';
-import { broadcasted, isFloat, type Scalar, scalar, sum } from './elementwise.js';
+import { accumulated, broadcasted, type Compute, type Row, scalar } from './define.js';
 import type { Attributes } from './operator.js';
 
 /** The relations of a to b that make a comparison true. Their sum is the attribute of the step. */
@@ -11,10 +10,13 @@ const equal = 2;
 const greater = 4;
 const unordered = 8;
 
-const compared = (relations: number): Compute => {
-  const f: Scalar = (a, b) => (relations >> (a < b ? 0 : a === b ? 1 : a > b ? 2 : 3)) & 1;
-  return (inputs, make) => broadcasted(make, 'bool', inputs, f, 'Compare', [relations]);
-};
+const compared =
+  (relations: number): Compute =>
+  (inputs, make) =>
+    broadcasted(make, 'Compare', inputs, 'bool', [relations]);
+
+/** @internal Whether a is greater than b. */
+export const isGreater = compared(greater);
 
 const comparison = (name: string, relations: number, inputs = 'A:number B:same'): Row => ({
   name,
@@ -38,41 +40,41 @@ function isInf(attributes: Attributes): Compute {
   };
 }
 
-/** Combines any number of inputs of one type, from the first to the last. */
-function combined(name: string, kind: string, f: Scalar, step = name): Row {
-  return {
-    name,
-    inputs: `data_0:${kind}*`,
-    compile: () => (inputs, make) =>
-      inputs.reduce((a, b) => broadcasted(make, a.dtype, [a, b], f, step)),
-  };
-}
+/** Combines inputs from the first to the last. */
+const joined =
+  (step: string): Compute =>
+  (inputs, make) =>
+    inputs.reduce((a, b, i) =>
+      i > 1 ? accumulated(make, step, a, b) : broadcasted(make, step, [a, b]),
+    );
+
+/** Any number of inputs of one type. */
+const combined = (name: string, kind: string, step = name): Row => ({
+  name,
+  inputs: `data_0:${kind}*`,
+  compile: () => joined(step),
+});
 
 /** `Min` and `Max` of booleans. */
-const logical = (name: string, f: Scalar, step: string): Row => ({
+const logical = (name: string, step: string): Row => ({
   name: `${name}@7`,
   inputs: 'A:bool B:bool',
   overwrites: 2,
-  compile: () => (inputs, make) => broadcasted(make, 'bool', inputs, f, step),
+  compile: () => joined(step),
 });
 
 const mean: Compute = (inputs, make) => {
-  const total = inputs.reduce((a, b) => broadcasted(make, a.dtype, [a, b], sum, 'Add'));
+  const total = joined('Add')(inputs, make) as Value;
   const count = scalar(total.dtype, inputs.length);
-  return broadcasted(make, total.dtype, [total, count], (a, b) => a / b, 'Div');
+  return inputs.length > 1
+    ? accumulated(make, 'Div', total, count)
+    : broadcasted(make, 'Div', [total, count]);
 };
 
 /** ONNX does not define the remainder of an integer by 0: it is 0 here. */
 function mod(attributes: Attributes): Compute {
   const isC = attributes.flag('fmod', false);
-  return (inputs, make) => {
-    const { dtype } = inputs[0] as Value;
-    const f: Scalar = (a, b) => {
-      const rest = b || isFloat(dtype) ? a % b : b;
-      return !isC && rest && rest < 0 !== b < 0 ? rest + b : rest;
-    };
-    return broadcasted(make, dtype, inputs, f, 'Mod', [isC ? 1 : 0]);
-  };
+  return (inputs, make) => broadcasted(make, 'Mod', inputs, undefined, [isC ? 1 : 0]);
 }
 
 /** @internal The operators of this file. */
@@ -83,14 +85,14 @@ export const comparisons: readonly Row[] = [
   comparison('Greater@7', greater),
   comparison('GreaterOrEqual@12', greater + equal),
   comparison('Xor@7', less + greater, 'A:bool B:bool'),
-  logical('And', (a, b) => a & b, 'Min'),
-  logical('Or', (a, b) => a | b, 'Max'),
+  logical('And', 'Min'),
+  logical('Or', 'Max'),
   { name: 'Not@1', inputs: 'X:bool', compile: () => not },
   { name: 'IsNaN@9', inputs: 'X:float', compile: () => isNaN },
   { name: 'IsInf@10', inputs: 'X:float', compile: isInf },
-  combined('Min', 'number', (a, b) => (b < a || b !== b ? b : a)),
-  combined('Max', 'number', (a, b) => (a < b || b !== b ? b : a)),
-  combined('Sum', 'float', sum, 'Add'),
+  combined('Min', 'number'),
+  combined('Max', 'number'),
+  combined('Sum', 'float', 'Add'),
   { name: 'Mean', inputs: 'data_0:float*', compile: () => mean },
   { name: 'Mod@10', inputs: 'A:number B:same', overwrites: 2, compile: mod },
 ];

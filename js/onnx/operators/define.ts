@@ -1,13 +1,12 @@
 /** How an operator is written down: its names, its inputs, and what it computes. */
 import { ArgumentError, DTypeError, OutOfMemoryError, ShapeError } from '../../base/errors.js';
-import { halfOf, toHalves } from '../../base/half.js';
 import { contiguousStrides } from '../../base/layout.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { OnnxNode } from '../read/model.js';
 import type { Make, OnnxDType, Value } from '../read/value.js';
 import { type Attributes, invalid, type Operator } from './operator.js';
 import { record } from './record.js';
-import { elementBytes, sizeOf } from './storage.js';
+import { elementBytes, inArray, sizeOf } from './storage.js';
 
 const floats = 'float32 float64 float16 bfloat16';
 const integers = 'int32 uint32 int64 uint64 int8 uint8';
@@ -36,7 +35,7 @@ const mostBytes = 2 ** 31;
 export type Compute = (inputs: readonly Value[], make: Make) => Value | Value[];
 
 /** @internal An operator. */
-export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'isShared' | 'link'>> {
+export interface Row extends Partial<Pick<Operator, 'commutes' | 'isShared' | 'link'>> {
   /** Its key, and `@9` if it begins at opset 9. Default: 6. With a domain it begins at opset 1. */
   readonly name: string;
   /**
@@ -58,7 +57,7 @@ export interface Row extends Partial<Pick<Operator, 'commutes' | 'folds' | 'isSh
 
 /** @internal Makes the key and the operator of a row. */
 export function define(row: Row): [key: string, operator: Operator] {
-  const { name, inputs, folds = true, commutes = false, isShared, link } = row;
+  const { name, inputs, commutes = false, isShared, link } = row;
   const [key, from = 6] = name.split('@') as [string, string?];
   const [, outputs = 1] = inputs.split(' > ') as [string, string?];
   return [
@@ -66,7 +65,6 @@ export function define(row: Row): [key: string, operator: Operator] {
     {
       opsets: key.includes('.') ? [1, 1] : [Number(from), newest],
       outputs: Number(outputs),
-      folds,
       commutes,
       isShared,
       link,
@@ -159,8 +157,8 @@ export function expectShape(
   if (!isRight) refuse(ShapeError, name, `has shape ${shown(shape)}`, wanted);
 }
 
-/** Throws if a result is too large, before there is memory for it. */
-function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
+/** @internal Throws if a result is too large, before there is memory for it. */
+export function checkSize(dtype: OnnxDType, shape: readonly number[]): void {
   const bytes = sizeOf(shape) * elementBytes(dtype);
   if (shape.length > 64 || !(bytes <= mostBytes) || shape.some((size) => size < 0))
     refuse(
@@ -201,25 +199,65 @@ export function numbersIn(value: Value | undefined): number[] | undefined {
   return value && Array.from(value.data as ArrayLike<number | bigint>, Number);
 }
 
+/** @internal A list of whole numbers. */
+export const listed = (list: readonly number[]): Value => ({
+  dtype: 'int64',
+  shape: [list.length],
+  data: BigInt64Array.from(list, BigInt),
+});
+
 /** @internal The array that operators compute on: it may also be of another class. */
 export type Numbers = Float32Array;
 
 /** @internal Whether the elements are bigints. */
 export const isBig = (dtype: OnnxDType): boolean => dtype.endsWith('int64');
 
-/** The codes of elements of 16 bits, which may be in a Float16Array. */
-const codesIn = ({ buffer, byteOffset, length }: DataArray) =>
-  new Uint16Array(buffer as ArrayBuffer, byteOffset, length);
+/** @internal */
+export const isFloat = (dtype: OnnxDType): boolean => dtype.includes('float');
+
+const isHalf = (dtype: OnnxDType): boolean => dtype.endsWith('float16');
+
+/** @internal The elements in another type. */
+export function cast(x: Value, make: Make, to: OnnxDType): Value {
+  const { dtype, shape } = x;
+  if (dtype === to) return x;
+  return computed(make, to, shape, [x], { name: to === 'bool' ? 'CastToBool' : 'Cast' });
+}
+
+/**
+ * @internal A result whose elements JavaScript computes, by their index.
+ * @param wide the type of the elements, which are then cast. Default: the type of the result, or
+ * float32 for types of 16 bits
+ */
+export function filled(
+  make: Make,
+  dtype: OnnxDType,
+  shape: readonly number[],
+  f: (index: number) => number,
+  wide = dtype,
+): Value {
+  const y = make(dtype, shape);
+  const own = isHalf(wide) ? 'float32' : wide;
+  const to = own === dtype ? y : inArray(own, shape);
+  const data = to.data as Numbers;
+  for (let i = 0; i < data.length; ++i) data[i] = f(i);
+  if (to !== y) recordForm({ name: 'Cast' }, [to, y]);
+  return y;
+}
+
+/** @internal A value of one element. */
+export const scalar = (dtype: OnnxDType, value: number): Value =>
+  cast({ dtype: 'float64', shape: [], data: Float64Array.of(value) }, inArray, dtype);
 
 /** @internal Elements for computing: elements of 16 bits as a new array of float32. */
-export function widened({ dtype, data }: Value): Numbers {
-  const half = halfOf(dtype);
-  if (!half) return data as Numbers;
-  const { values } = half;
-  const codes = codesIn(data);
-  const wide = new Float32Array(codes.length);
-  for (let i = 0; i < codes.length; ++i) wide[i] = values[codes[i] as number] as number;
-  return wide;
+export const widened = (x: Value): Numbers =>
+  (isHalf(x.dtype) ? cast(x, inArray, 'float32') : x).data as Numbers;
+
+/** @internal The element of a scalar, which may be a bigint. */
+export function elementOf(x: Value, name: string): number {
+  const { length, 0: element } = widened(x);
+  if (length === 1) return element as number;
+  return refuse(ShapeError, name, `has ${length} elements`, 'a scalar');
 }
 
 /** @internal The step that computes a result: see `record`. */
@@ -233,55 +271,50 @@ export interface StepForm {
   readonly attributes?: readonly number[] | undefined;
 }
 
-/**
- * @internal Makes a result by a step, or by a function that writes its elements. For the function,
- * elements of 16 bits are float32.
- *
- * @param form absent if src/nn/ does not compute this
- * @param compute absent if only src/nn/ does, so that `folds` is false
- */
+/** @internal Makes a result by a step. */
 export function computed(
   make: Make,
   dtype: OnnxDType,
   shape: readonly number[],
   inputs: readonly Value[],
-  form: StepForm | undefined,
-  compute?: (y: Numbers, ...inputs: [Numbers, Numbers, Numbers]) => void,
+  form: StepForm,
 ): Value {
   const y = make(dtype, shape);
-  if (form && recordForm(form, [...inputs, y], !compute)) return y;
-  const { data } = y;
-  const half = halfOf(dtype);
-  const to = half ? new Float32Array(data.length) : (data as Numbers);
-  compute?.(to, ...(inputs.map(widened) as [Numbers, Numbers, Numbers]));
-  if (half) toHalves(codesIn(data), new Int32Array(to.buffer), half);
+  recordForm(form, [...inputs, y]);
   return y;
 }
 
-/**
- * @internal Records a step, if a run is recorded: the inputs, and then the results.
- *
- * @param isOnly whether JavaScript cannot compute this. A recorded run always takes the step then
- */
-export function recordForm(form: StepForm, values: readonly Value[], isOnly: boolean): boolean {
+/** @internal Records a step: the inputs, and then the results. */
+export function recordForm(form: StepForm, values: readonly Value[], results = 1): void {
   // A page may give Object.prototype the same names.
   const { name, dims, strides, attributes } = { __proto__: null, ...form } as StepForm;
   const along = dims ?? [sizeOf((values.at(-1) as Value).shape)];
   const tensors = values.map((value, i) => ({ value, strides: strides?.[i] ?? [1], start: 0 }));
-  const isRecorded = record(name, along, tensors, attributes);
-  if (isOnly && !isRecorded) throw new Error(`the step ${name} was not recorded`);
-  return isRecorded;
+  record(name, along, tensors, attributes, results);
+}
+
+/** @internal Broadcasts the inputs, and computes each element by a step. */
+export function broadcasted(
+  make: Make,
+  name: string,
+  inputs: readonly Value[],
+  dtype = (inputs[0] as Value).dtype,
+  attributes: readonly number[] = [],
+): Value {
+  const dims = broadcast(...inputs.map(({ shape }) => shape));
+  const strides = [...inputs.map(({ shape }) => stridesIn(dims, shape)), contiguousStrides(dims)];
+  return computed(make, dtype, dims, inputs, { name, dims, strides, attributes });
 }
 
 /**
- * @internal Calls back for each run of elements along the innermost axis: with the index of the
- * first one and the step in each operand. Axes are joined if all operands allow it.
+ * Calls back for each run of elements along the innermost axis: with the index of the first one and
+ * the step in each operand. Axes are joined if all operands allow it.
  */
-export function walk(
+function walk(
   shape: readonly number[],
   strides: readonly (readonly number[])[],
   body: (length: number, at: readonly number[], steps: readonly number[]) => void,
-  starts: readonly number[] = strides.map(() => 0),
+  starts: readonly number[],
 ): void {
   const axes: { size: number; steps: number[] }[] = [];
   for (let axis = shape.length - 1; axis >= 0; --axis) {
@@ -338,8 +371,8 @@ export function stridesIn(shape: readonly number[], from: readonly number[]): nu
 /** Elements, of which some classes have bigints. */
 type Words = Int32Array;
 
-/** @internal Elements as whole numbers of their size, whose copies keep all bits. */
-export function wordsOf(data: DataArray): Words {
+/** Elements as whole numbers of their size, whose copies keep all bits. */
+function wordsOf(data: DataArray): Words {
   const { BYTES_PER_ELEMENT: bytes, buffer, byteOffset, length } = data;
   const classes = { 1: Uint8Array, 2: Uint16Array, 4: Int32Array, 8: BigInt64Array };
   const Words = classes[bytes as keyof typeof classes];
@@ -385,14 +418,31 @@ export function picked(
   return y;
 }
 
+/**
+ * @internal As `broadcasted`, but overwrites y if the result has its shape.
+ * @param y a value that the operator has made
+ */
+export function accumulated(make: Make, name: string, y: Value, x: Value): Value {
+  const { shape } = y;
+  const dims = broadcast(shape, x.shape);
+  if (shown(dims) !== shown(shape)) return broadcasted(make, name, [y, x]);
+  const own = contiguousStrides(shape);
+  recordForm({ name, dims, strides: [own, stridesIn(dims, x.shape), own] }, [y, x, y]);
+  return y;
+}
+
+/** @internal A value whose elements repeat, so that it has a shape to which it broadcasts. */
+export const spread = (make: Make, x: Value, shape: readonly number[]): Value =>
+  picked(make, x, shape, stridesIn(shape, x.shape));
+
 /** @internal A value with the axes of another one in another order. */
 export function transposed(make: Make, x: Value, perm: readonly number[]): Value {
   const along = (list: readonly number[]) => perm.map((axis) => list[axis] as number);
   return picked(make, x, along(x.shape), along(contiguousStrides(x.shape)));
 }
 
-/** @internal Copies a run of words. */
-export function move(
+/** Copies a run of words. */
+function move(
   y: Words,
   x: Words,
   length: number,

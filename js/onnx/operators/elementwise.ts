@@ -1,118 +1,52 @@
 /** Operators that compute each element of the result from one element of each input. */
-import { DTypeError, ShapeError } from '../../base/errors.js';
-import { contiguousStrides } from '../../base/layout.js';
+import { DTypeError } from '../../base/errors.js';
 import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
-import type { Make, OnnxDType, Value } from '../read/value.js';
+import type { Value } from '../read/value.js';
 import {
   broadcast,
+  broadcasted,
+  cast,
   type Compute,
   computed,
-  isBig,
-  type Numbers,
+  elementOf,
+  filled,
+  isFloat,
   refuse,
+  reshaped,
   type Row,
+  spread,
   type StepForm,
-  stridesIn,
-  walk,
   widened,
 } from './define.js';
 import { type Attributes, invalid, type Link, type NumberOf, unsupported } from './operator.js';
 import { inArray } from './storage.js';
 
-/** @internal */
-export const isFloat = (dtype: OnnxDType) => dtype.includes('float');
+/** @internal A row of a function of one number. `formOf`: the step. Default: of the same name. */
+export const unary = (
+  name: string,
+  kind = 'float',
+  formOf: (attributes: Attributes) => StepForm = () => ({ name: name.split('@')[0] as string }),
+): Row => ({
+  name,
+  inputs: `X:${kind}`,
+  overwrites: 1,
+  compile(attributes) {
+    const form = formOf(attributes);
+    return ([x], make) => {
+      const { dtype, shape } = x as Value;
+      return computed(make, dtype, shape, [x as Value], form);
+    };
+  },
+});
 
-/** @internal A function of elements, which may be bigints. */
-export type Scalar = (a: number, b: number, c: number) => number;
-
-/** @internal */
-export function map(y: Numbers, x: Numbers, f: (x: number) => number): void {
-  for (let i = 0; i < y.length; ++i) y[i] = f(x[i] as number);
-}
-
-interface Unary {
-  /** The kind of the input. Default: `'float'`. */
-  readonly kind?: string;
-  /** Without it, only src/nn/ computes the function. */
-  readonly f?: (x: number) => number;
-  /** The step. Default: the operator of the same name. */
-  readonly formOf?: (attributes: Attributes) => StepForm;
-}
-
-/** @internal A row of a function of one number. */
-export function unary(name: string, { kind = 'float', f, formOf }: Unary = {}): Row {
-  return {
-    name,
-    inputs: `X:${kind}`,
-    overwrites: 1,
-    folds: f !== undefined,
-    compile: (attributes) => {
-      const form = formOf?.(attributes) ?? { name: name.split('@')[0] as string };
-      return ([x], make) => {
-        const { dtype, shape } = x as Value;
-        return computed(make, dtype, shape, [x as Value], form, f && ((y, x) => map(y, x, f)));
-      };
-    },
-  };
-}
-
-/**
- * @internal Broadcasts the inputs, and calls a function for each element.
- *
- * @param name the name of the step
- * @param attributes the attributes of the step
- */
-export function broadcasted(
-  make: Make,
-  dtype: OnnxDType,
-  inputs: readonly Value[],
-  f: Scalar,
-  name?: string,
-  attributes?: readonly number[],
-): Value {
-  const shape = broadcast(...inputs.map(({ shape }) => shape));
-  const own = contiguousStrides(shape);
-  const along = inputs.map((input) => stridesIn(shape, input.shape));
-  const strides = [...along, own];
-  const form = name === undefined ? undefined : { name, dims: shape, strides, attributes };
-  return computed(make, dtype, shape, inputs, form, (y, a, b, c = a) =>
-    walk(shape, [own, ...along], (length, at, steps) => {
-      const [start, p, q, r = p] = at as [number, number, number];
-      const [, s, t, u = s] = steps as [number, number, number];
-      for (let i = 0; i < length; ++i)
-        y[start + i] = f(a[p + i * s] as number, b[q + i * t] as number, c[r + i * u] as number);
-    }),
-  );
-}
-
-/** @internal A value of one element. */
-export const scalar = (dtype: OnnxDType, value: number): Value =>
-  computed(inArray, dtype, [], [], undefined, (y) => y.fill(value));
-
-/** @internal */
-export const scaleAndShift: Scalar = (x, factor, shift) => x * factor + shift;
-
-/** @internal */
-export const sum: Scalar = (a, b) => a + b;
-const product: Scalar = (a, b) => a * b;
-/** @internal The array that stores the integers truncates and wraps them. */
-export const wrapped = (a: number, b: number) => (typeof a === 'number' ? Math.imul(a, b) : a * b);
-
-/** @param f computes floating point, and integers without `ofIntegers` */
-function arithmetic(name: string, fields: Partial<Row>, f: Scalar, ofIntegers = f): Row {
-  const compute: Compute = (inputs, make) => {
-    const { dtype } = inputs[0] as Value;
-    return broadcasted(make, dtype, inputs, isFloat(dtype) ? f : ofIntegers, name);
-  };
-  return {
-    name: `${name}@7`,
-    inputs: 'A:number B:same',
-    overwrites: 2,
-    ...fields,
-    compile: () => compute,
-  };
-}
+const arithmetic = (name: string, fields: Partial<Row> = {}): Row => ({
+  name: `${name}@7`,
+  inputs: 'A:number B:same',
+  overwrites: 2,
+  ...fields,
+  compile: () => (inputs, make) => broadcasted(make, name, inputs),
+});
 
 /** The call of a product multiplies by the other input. */
 const factor =
@@ -126,79 +60,60 @@ function inverse(x: number, at: number): number {
 }
 
 /** As in IEEE 754, 1 to any power is 1, and -1 to an infinite power is 1. */
-const power: Scalar = (a, b) =>
+const power = (a: number, b: number): number =>
   a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : Math.pow(a, b);
 
 /**
- * As in ONNX Runtime, powers of integers wrap if the exponent is a single 2 or 3. Other powers of
- * integers are computed in float64.
+ * As in ONNX Runtime, powers of integers wrap if the exponent is a single 2 or 3. JavaScript
+ * computes other powers in float64.
  */
 const pow: Compute = (inputs, make) => {
   const [x, exponent] = inputs as [Value, Value];
   const { dtype } = x;
   const { length, 0: first } = widened(exponent);
   const only = length === 1 ? Number(first) : NaN;
-  if (only === 2 || (only === 3 && !isFloat(dtype))) {
-    const square = isFloat(dtype) ? (v: number) => v * v : (v: number) => wrapped(v, v);
-    const f = only === 2 ? square : (v: number) => wrapped(square(v), v);
-    const form = { name: only === 2 ? 'Square' : 'Cube' };
-    const shape = broadcast(x.shape, exponent.shape);
-    return computed(make, dtype, shape, [x], form, (y, x) => map(y, x, f));
-  }
-  if (isFloat(dtype)) {
-    const to = isFloat(exponent.dtype) ? exponent : cast(exponent, inArray, 'float64');
-    return broadcasted(make, dtype, [x, to], power);
-  }
-  const wide = inputs.map((value) => cast(value, inArray, 'float64'));
-  return cast(broadcasted(inArray, 'float64', wide, power), make, dtype);
-};
-
-/**
- * @internal As in the calls of products, x if it equals a bound: -0 stays -0 if the bounds admit 0.
- */
-export function clipped(
-  x: Value,
-  make: Make,
-  least: number,
-  most: number,
-  form: StepForm | undefined,
-): Value {
-  const f = (v: number) => {
-    const w = v < least ? least : v;
-    return w > most ? most : w;
-  };
-  return computed(make, x.dtype, x.shape, [x], form, (y, x) => map(y, x, f));
-}
-
-const relu: Compute = ([x], make) => {
-  const zero = (isBig((x as Value).dtype) ? 0n : 0) as number;
-  return clipped(x as Value, make, zero, Infinity, { name: 'Relu' });
+  const shape = broadcast(x.shape, exponent.shape);
+  if (only === 2 || (only === 3 && !isFloat(dtype)))
+    return computed(make, dtype, shape, [x], { name: only === 2 ? 'Square' : 'Cube' });
+  const [bases, exponents] = inputs.map((value) =>
+    Float64Array.from(widened(spread(inArray, value, shape)), Number),
+  ) as [Float64Array, Float64Array];
+  return filled(
+    make,
+    dtype,
+    shape,
+    (i) => power(bases[i] as number, exponents[i] as number),
+    isFloat(dtype) ? dtype : 'float64',
+  );
 };
 
 /** Whether float64 has a bound, which may be a bigint. */
 const isExactBound = (bound: number | bigint): boolean =>
   typeof bound === 'number' || Number.isSafeInteger(Number(bound));
 
+/** As in the calls of products, x if it equals a bound: -0 stays -0 if the bounds admit 0. */
 function clip(attributes: Attributes, opset: number): Compute {
   const isOld = opset < 11;
   const fixed = isOld
     ? [attributes.float('min', -Infinity), attributes.float('max', Infinity)]
     : [-Infinity, Infinity];
   return ([x, ...bounds], make) => {
-    const { dtype } = x as Value;
+    const { dtype, shape } = x as Value;
     if (isOld && !isFloat(dtype))
       refuse(DTypeError, 'input', `has dtype ${dtype}`, 'floating point');
     const given = fixed.map((absent, i) => {
+      const bound = bounds[i] ? elementOf(bounds[i], i ? 'max' : 'min') : absent;
+      return bound === bound ? bound : absent; // NaN is not a bound
+    });
+    if (given.every(isExactBound))
+      return computed(make, dtype, shape, [x as Value], {
+        name: 'Clip',
+        attributes: given.map(Number),
+      });
+    return ['Max', 'Min'].reduce((y, name, i) => {
       const bound = bounds[i];
-      if (!bound) return absent;
-      const { length, 0: value } = widened(bound);
-      if (length === 1) return value === value ? value : absent; // NaN is not a bound
-      return refuse(ShapeError, i ? 'max' : 'min', `has ${length} elements`, 'a scalar');
-    }) as [number, number];
-    const form = given.every(isExactBound)
-      ? { name: 'Clip', attributes: given.map(Number) }
-      : undefined;
-    return clipped(x as Value, make, ...given, form);
+      return bound ? broadcasted(make, name, [y, reshaped(bound, [])]) : y;
+    }, x as Value);
   };
 }
 
@@ -226,33 +141,9 @@ function gelu(attributes: Attributes): StepForm {
 }
 
 const fastGelu: Compute = ([x, bias], make) => {
-  let input = x as Value;
-  if (bias) input = broadcasted(make, input.dtype, [input, bias], sum, 'Add');
+  const input = bias ? broadcasted(make, 'Add', [x as Value, bias]) : (x as Value);
   return computed(make, input.dtype, input.shape, [input], { name: 'FastGelu' });
 };
-
-/** @internal The elements in another type. */
-export function cast(x: Value, make: Make, to: OnnxDType): Value {
-  const { dtype, shape } = x;
-  if (dtype === to) return x;
-  const form = { name: to === 'bool' ? 'CastToBool' : 'Cast' };
-  return computed(make, to, shape, [x], form, (y, x) => convert(y, x, dtype, to));
-}
-
-/** @internal Writes elements in another type. */
-export function convert(y: Numbers, x: Numbers, from: OnnxDType, to: OnnxDType): void {
-  const toBig = isBig(to);
-  if (to === 'bool') return map(y, x, (v) => (v == 0 ? 0 : 1)); // also of bigints
-  if (toBig === isBig(from) && (isFloat(to) || !isFloat(from))) return y.set(x);
-  if (isBig(from)) return map(y, x, (v) => Number(isFloat(to) ? v : BigInt.asIntN(32, v as never)));
-  if (!isFloat(from)) return map(y, x, BigInt as never);
-  // ONNX does not define what numbers out of range become: they saturate.
-  const isSigned = to.startsWith('i') ? 1 : 0;
-  const limit = 2 ** (8 * y.BYTES_PER_ELEMENT - isSigned);
-  const whole = (toBig ? BigInt : Number) as (v: number) => number;
-  const most = (toBig ? BigInt(limit) - 1n : limit - 1) as number;
-  map(y, x, (v) => (v >= limit ? most : whole(Math.trunc(Math.max(v || 0, -limit * isSigned)))));
-}
 
 function compileCast(attributes: Attributes, _: number, node: OnnxNode): Compute {
   attributes.ignore('saturate@19', 'round_mode@24'); // of types that wgemm has not
@@ -269,36 +160,27 @@ function castLike(attributes: Attributes): Compute {
 }
 
 const where: Compute = (inputs, make) =>
-  broadcasted(make, (inputs[1] as Value).dtype, inputs, (flag, a, b) => (flag ? a : b), 'Where');
+  broadcasted(make, 'Where', inputs, (inputs[1] as Value).dtype);
 
 /** @internal The operators of this file. */
 export const elementwise: readonly Row[] = [
-  unary('LeakyRelu', {
-    formOf: (attributes) => ({
-      name: 'LeakyRelu',
-      attributes: [attributes.float('alpha', Math.fround(0.01))],
-    }),
-  }),
-  unary('Sigmoid'),
-  unary('Tanh'),
-  unary('Neg', { kind: 'signed', f: (x) => -x }),
-  unary('Sqrt', { f: Math.sqrt }),
-  unary('Erf@9'),
-  unary('Gelu@20', { formOf: gelu }),
-  unary('com.microsoft.Gelu', { formOf: () => ({ name: 'Gelu' }) }),
+  unary('LeakyRelu', 'float', (attributes) => ({
+    name: 'LeakyRelu',
+    attributes: [attributes.float('alpha', Math.fround(0.01))],
+  })),
+  ...['Sigmoid', 'Tanh', 'Sqrt', 'Erf@9'].map((name) => unary(name)),
+  unary('Neg', 'signed'),
+  unary('Gelu@20', 'float', gelu),
+  unary('com.microsoft.Gelu', 'float', () => ({ name: 'Gelu' })),
   {
     name: 'com.microsoft.FastGelu',
     inputs: 'X:float bias:same?',
     overwrites: 2,
-    folds: false,
     compile: () => fastGelu,
   },
   {
-    name: 'Relu',
-    inputs: 'X:number',
-    overwrites: 1,
+    ...unary('Relu', 'number'),
     link: () => ({ kind: 'activation', activation: 'relu' }),
-    compile: () => relu,
   },
   {
     name: 'Clip',
@@ -307,16 +189,10 @@ export const elementwise: readonly Row[] = [
     link: clipLink,
     compile: clip,
   },
-  arithmetic('Add', { link: () => ({ kind: 'bias' }), commutes: true }, sum),
-  arithmetic('Sub', {}, (a, b) => a - b),
-  arithmetic('Mul', { link: factor((x) => x), commutes: true }, product, wrapped),
-  // ONNX does not define division by 0: it is 0 here
-  arithmetic(
-    'Div',
-    { link: factor(inverse) },
-    (a, b) => a / b,
-    (a, b) => (b ? a / b : b),
-  ),
+  arithmetic('Add', { link: () => ({ kind: 'bias' }), commutes: true }),
+  arithmetic('Sub'),
+  arithmetic('Mul', { link: factor((x) => x), commutes: true }),
+  arithmetic('Div', { link: factor(inverse) }), // ONNX does not define division by 0: it is 0 here
   { name: 'Pow@7', inputs: 'X:number Y:number', overwrites: 2, compile: () => pow },
   { name: 'Cast', inputs: 'input:any', compile: compileCast },
   { name: 'CastLike@15', inputs: 'input:any target_type:any', compile: castLike },

@@ -2,32 +2,33 @@
 import { ArgumentError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import type { OnnxNode } from '../read/model.js';
-import type { Make, OnnxDType, Value } from '../read/value.js';
+import type { Make, Value } from '../read/value.js';
 import {
   axisOf,
+  cast,
+  checkSize,
   type Compute,
   computed,
   copy,
   expectShape,
   kinds,
+  listed,
   numbersIn,
   picked,
   recordForm,
   refuse,
+  reshaped,
   type Row,
+  scalar,
   shown,
+  spread,
   widened,
   withSize,
-  wordsOf,
 } from './define.js';
-import { cast } from './elementwise.js';
 import { type Attributes, invalid } from './operator.js';
 import { record } from './record.js';
+import { gathered } from './shapes.js';
 import { inArray, sizeOf } from './storage.js';
-
-/** One element, which is 0 by default. */
-const scalarOf = (dtype: OnnxDType, value = 0): Value =>
-  cast({ dtype: 'float32', shape: [], data: Float32Array.of(value) }, inArray, dtype);
 
 /** The strides of a shape for the elements of indices, and the stride of the axis. */
 function indexed(shape: readonly number[], axis: number): [strides: number[], stride: number] {
@@ -64,10 +65,8 @@ function gatherElements(attributes: Attributes): Compute {
 
 /** Indices of several axes as indices of one, in place of these axes. `shape`: their sizes. */
 function flattened(make: Make, indices: Value, shape: readonly number[]): Value {
-  const sizes = inArray('int64', [shape.length]);
-  (sizes.data as BigInt64Array).set(shape.map(BigInt));
   const rows = indices.shape.slice(0, -1);
-  return computed(make, 'int64', rows, [indices, sizes], {
+  return computed(make, 'int64', rows, [indices, listed(shape)], {
     name: 'FlatIndices',
     dims: [sizeOf(rows), shape.length],
     strides: [
@@ -144,7 +143,7 @@ function scattered(
   // The sum of truth values is their maximum.
   const kind = attributes[2] === 1 && data.dtype === 'bool' ? 3 : (attributes[2] as number);
   const form = { name: 'Scatter', dims, strides, attributes: [...attributes.slice(0, 2), kind, 0] };
-  recordForm(form, [indices, updates, y], true);
+  recordForm(form, [indices, updates, y]);
   return y;
 }
 
@@ -213,13 +212,7 @@ function oneHot(attributes: Attributes): Compute {
       { value: values, strides: [0, 0], start: 1 },
       { value: y, strides: [size * inner, 1], start: 0 },
     ];
-    if (record('Scatter', dims, tensors, [size, inner, 0, 1])) return y;
-    const [to, from] = [wordsOf(y.data), wordsOf(values.data)];
-    (whole.data as BigInt64Array).forEach((index, i) => {
-      const place = Number(index) + (index < 0 ? size : 0);
-      if (place < 0 || place >= size) return;
-      to[(Math.floor(i / inner) * size + place) * inner + (i % inner)] = from[1] as number;
-    });
+    record('Scatter', dims, tensors, [size, inner, 0, 1]);
     return y;
   };
 }
@@ -227,15 +220,14 @@ function oneHot(attributes: Attributes): Compute {
 /** It runs in JavaScript, since elements determine the shape of the result. */
 const nonZero: Compute = ([x], make) => {
   const { shape } = x as Value;
-  const isNot0 = (value: number) => value != 0; // also of bigints
-  let count = 0;
-  for (const value of widened(x as Value)) if (isNot0(value)) ++count;
+  const flags = cast(x as Value, inArray, 'bool').data as Uint8Array;
+  const count = flags.reduce((sum, flag) => sum + flag, 0);
   const y = make('int64', [shape.length, count]);
   const to = y.data as BigInt64Array;
   const strides = contiguousStrides(shape);
   let found = 0;
-  widened(x as Value).forEach((value, i) => {
-    if (!isNot0(value)) return;
+  flags.forEach((flag, i) => {
+    if (!flag) return;
     strides.forEach((stride, axis) => {
       const index = Math.floor(i / stride) % (shape[axis] as number);
       to[axis * count + found] = BigInt(index);
@@ -259,8 +251,7 @@ function trilu(attributes: Attributes): Compute {
       const above = (i % columns) - Math.floor(i / columns);
       (mask.data as Uint8Array)[i] = (isUpper ? above >= from : above <= from) ? 1 : 0;
     }
-    const zero = scalarOf(dtype);
-    const form = {
+    return computed(make, dtype, shape, [mask, input as Value, scalar(dtype, 0)], {
       name: 'Where',
       dims: [sizeOf(shape) / length, length],
       strides: [
@@ -269,10 +260,6 @@ function trilu(attributes: Attributes): Compute {
         [0, 0],
         [length, 1],
       ],
-    };
-    const inputs = [mask, input as Value, zero];
-    return computed(make, dtype, shape, inputs, form, (y, mask, x, [zero]) => {
-      for (let i = 0; i < y.length; ++i) y[i] = (mask[i % length] ? x[i] : zero) as number;
     });
   };
 }
@@ -296,13 +283,26 @@ const tile: Compute = ([input, repeats], make) => {
   return y;
 };
 
-const modes = ['constant', 'edge', 'reflect', 'wrap'];
+/** The remainder of a division, which is not negative. */
+const modulo = (a: number, b: number): number => ((a % b) + b) % b;
 
-/** Copies data into the result, and then fills one axis after the other from what is there. */
+/** By mode: the index of the element that an index beyond an axis stands for. */
+const modes: Readonly<Record<string, (index: number, size: number) => number>> = {
+  constant: (index) => index,
+  edge: (index, size) => Math.min(Math.max(index, 0), size - 1),
+  reflect(index, size) {
+    const last = size - 1;
+    return last - Math.abs(last - modulo(index, 2 * last));
+  },
+  wrap: modulo,
+};
+
+/** Cuts what negative pads cut, and then gathers elements along each axis that has pads. */
 function pad(attributes: Attributes, opset: number, node: OnnxNode): Compute {
   const mode = attributes.string('mode', 'constant');
-  if (!modes.includes(mode))
-    throw invalid(node, `has an unknown mode; it must be ${modes.join(' or ')}`);
+  const names = Object.keys(modes);
+  if (!names.includes(mode))
+    throw invalid(node, `has an unknown mode; it must be ${names.join(' or ')}`);
   const fixed = opset < 11 ? attributes.ints('pads') : undefined;
   const fill = opset < 11 ? attributes.float('value', 0) : 0;
   return ([data, given, constant, along], make) => {
@@ -312,7 +312,6 @@ function pad(attributes: Attributes, opset: number, node: OnnxNode): Compute {
     const axes = (numbersIn(along) ?? all).map((axis) => axisOf(axis, shape.length));
     if (pads.length !== 2 * axes.length || new Set(axes).size < axes.length)
       refuse(ShapeError, 'pads', `is ${shown(pads)}`, 'two numbers for each axis');
-    const isConstant = mode === 'constant';
     /** The pads at both ends of an axis; negative ones cut data. */
     const ends = all.map((axis) => {
       const i = axes.indexOf(axis);
@@ -324,84 +323,47 @@ function pad(attributes: Attributes, opset: number, node: OnnxNode): Compute {
     const inner = sums((pad) => Math.min(pad, 0));
     if (inner.some((size) => size < 0))
       refuse(ShapeError, 'pads', `is ${shown(pads)}`, `less than ${shown(shape)} cut off`);
-    const y = make(dtype, result);
-    const [to, from] = [contiguousStrides(result), contiguousStrides(shape)];
+    checkSize(dtype, result);
+    const from = contiguousStrides(shape);
     /** The index of the first element that is of data. */
-    const startOf = (strides: readonly number[], sign: number, first = 0) =>
-      all
-        .slice(first)
-        .reduce((at, i) => at + Math.max(sign * ends[i]![0], 0) * (strides[i] as number), 0);
-    if (isConstant) {
-      const value = constant ?? scalarOf(dtype, fill);
+    const startOf = (strides: readonly number[], sign: number) =>
+      ends.reduce((at, [pad], i) => at + Math.max(sign * pad, 0) * (strides[i] as number), 0);
+    const start = startOf(from, -1);
+    if (mode === 'constant') {
+      const value = constant ?? scalar(dtype, fill);
       expectShape(sizeOf(value.shape) === 1, 'constant_value', value.shape, 'a scalar');
-      const zeros = all.map(() => 0);
-      copy(y, value, result, to, zeros, 0, 0);
+      const y = spread(make, reshaped(value, []), result);
+      const to = contiguousStrides(result);
+      copy(y, data as Value, inner, to, from, startOf(to, 1), start);
+      return y;
     }
-    copy(y, data as Value, inner, to, from, startOf(to, 1), startOf(from, -1));
-    if (isConstant || sizeOf(result) === 0) return y;
-    for (const axis of all) {
+    let y = picked(make, data as Value, inner, from, start);
+    if (sizeOf(result) === 0) return reshaped(y, result);
+    ends.forEach(([before, after], axis) => {
       const size = inner[axis] as number;
-      const sizes = [...result.slice(0, axis), ...inner.slice(axis)];
-      const stride = to[axis] as number;
-      const start = startOf(to, 1, axis + 1);
-      const turned = (sign: number) => withSize(to, axis, sign * stride);
-      const pads = (ends[axis] as number[]).map((pad) => Math.max(pad, 0)) as [number, number];
-      let filled = size;
-      pads.forEach((pad, end) => {
-        const sign = 2 * end - 1;
-        let edge = pads[0] + end * (size - 1);
-        let count;
-        for (; pad > 0; pad -= count) {
-          const whole = filled - (filled % size);
-          // The index of the first element that is copied, and the direction of the others.
-          const [most, first, turn] =
-            mode === 'edge'
-              ? [size && pad, edge, 0]
-              : mode === 'wrap'
-                ? [whole, edge + sign - sign * whole, sign]
-                : [filled - 1, edge - sign, -sign];
-          count = Math.min(pad, most);
-          if (!(count > 0))
-            refuse(ShapeError, 'data', `has axis ${axis} of size ${size}`, `larger for ${mode}`);
-          copy(
-            y,
-            y,
-            withSize(sizes, axis, count),
-            turned(sign),
-            turned(turn),
-            start + (edge + sign) * stride,
-            start + first * stride,
-          );
-          edge += sign * count;
-          filled += count;
-        }
-      });
-    }
+      const first = Math.max(before, 0);
+      const length = first + size + Math.max(after, 0);
+      if (length === size) return;
+      if (size < (mode === 'reflect' ? 2 : 1))
+        refuse(ShapeError, 'data', `has axis ${axis} of size ${size}`, `larger for ${mode}`);
+      const indexOf = modes[mode] as (index: number, size: number) => number;
+      const list = Array.from({ length }, (_, i) => indexOf(i - first, size));
+      y = gathered(make, y, listed(list), axis);
+    });
     return y;
   };
 }
 
 /** @internal The operators of this file. */
 export const indices: readonly Row[] = [
-  {
-    name: 'GatherElements@11',
-    inputs: 'data:any indices:index',
-    folds: false,
-    compile: gatherElements,
-  },
-  { name: 'GatherND@11', inputs: 'data:any indices:int64', folds: false, compile: gatherND },
+  { name: 'GatherElements@11', inputs: 'data:any indices:index', compile: gatherElements },
+  { name: 'GatherND@11', inputs: 'data:any indices:int64', compile: gatherND },
   {
     name: 'ScatterElements@11',
     inputs: 'data:any indices:index updates:first',
-    folds: false,
     compile: scatterElements,
   },
-  {
-    name: 'ScatterND@11',
-    inputs: 'data:any indices:int64 updates:first',
-    folds: false,
-    compile: scatterND,
-  },
+  { name: 'ScatterND@11', inputs: 'data:any indices:int64 updates:first', compile: scatterND },
   { name: 'OneHot@9', inputs: 'indices:number depth:number values:any', compile: oneHot },
   { name: 'NonZero@9', inputs: 'X:any', compile: () => nonZero },
   { name: 'Trilu@14', inputs: 'input:any k:int64?', overwrites: 1, compile: trilu },

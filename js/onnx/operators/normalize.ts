@@ -1,18 +1,17 @@
 /** Operators that compute with all elements along some axes. */
-import { arrayOf } from '../../base/arrays.js';
 import { ShapeError } from '../../base/errors.js';
 import type { OnnxNode } from '../read/model.js';
-import { type Make, storedAs, type Value } from '../read/value.js';
+import type { Make, Value } from '../read/value.js';
 import {
   axisOf,
   type Compute,
   computed,
-  picked,
   recordForm,
   refuse,
   type Row,
+  scalar,
   shown,
-  stridesIn,
+  spread,
 } from './define.js';
 import { type Attributes, unsupported } from './operator.js';
 import { sizeOf } from './storage.js';
@@ -22,7 +21,6 @@ function softmax(name: string): Row {
     name,
     inputs: 'input:float',
     overwrites: 1,
-    folds: false,
     compile: (attributes, opset) => {
       const given = attributes.int('axis', opset < 13 ? 1 : -1);
       return ([input], make) => {
@@ -73,7 +71,7 @@ export function normalized(
   const y = make(dtype, shape);
   const statistics = name.endsWith('Statistics') ? [0, 1].map(() => make('float32', rows)) : [];
   /** Scale or B: as large as a row, or broadcast to all of them. */
-  const spread = (part: Value, name: string): Value => {
+  const fitted = (part: Value, name: string): Value => {
     const from = part.shape;
     if (from.some((each, j) => each !== 1 && each !== shape.at(j - from.length)))
       refuse(
@@ -82,10 +80,10 @@ export function normalized(
         `has shape ${shown(from)}`,
         `a shape that broadcasts to ${shown(shape)}`,
       );
-    return shown(from) === shown(inner) ? part : picked(make, part, shape, stridesIn(shape, from));
+    return shown(from) === shown(inner) ? part : spread(make, part, shape);
   };
-  const zero = { dtype, shape: [], data: arrayOf(storedAs(dtype), 1) };
-  const parts = [spread(scale, 'Scale'), bias ? spread(bias, 'B') : zero];
+  const zero = scalar(dtype, 0);
+  const parts = [fitted(scale, 'Scale'), bias ? fitted(bias, 'B') : zero];
   const along = [size, 1];
   const stridesOf = (part: Value) => [sizeOf(part.shape) === size ? 0 : size, 1];
   const spreads = parts.map((part) => (part === zero ? [0, 0] : stridesOf(part)));
@@ -95,11 +93,11 @@ export function normalized(
     strides: [along, ...spreads, along, [1, 0], [1, 0]],
     attributes: [epsilon],
   };
-  recordForm(form, [input, ...parts, y, ...statistics], true);
+  recordForm(form, [input, ...parts, y, ...statistics], 1 + statistics.length);
   return [y, ...statistics];
 }
 
-/** @internal The operators of this file. None needs elements to know a shape. */
+/** @internal The operators of this file. */
 export const normalization: readonly Row[] = [
   softmax('Softmax'),
   softmax('LogSoftmax'),
@@ -107,7 +105,6 @@ export const normalization: readonly Row[] = [
     name: 'LayerNormalization@1',
     inputs: 'X:float Scale:same B:same? > 3',
     overwrites: 1,
-    folds: false,
     compile: layerNormalization,
   },
 ];

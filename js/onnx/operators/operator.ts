@@ -13,11 +13,6 @@ export interface Operator {
   readonly opsets: readonly [from: number, to: number];
   /** The most outputs. */
   readonly outputs: number;
-  /**
-   * Whether nodes of constants are computed when the model is loaded. Otherwise a step of the run
-   * computes them: JavaScript lacks the operator, or rounds in another way.
-   */
-  readonly folds: boolean;
   /** Whether its two inputs may have either order. */
   readonly commutes: boolean;
   /** Whether a fusion may take its result if other nodes do, too. The node then stays. */

@@ -2,7 +2,6 @@
 import { arrayOf } from '../../base/arrays.js';
 import { DTypeError, ShapeError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
-import { large } from '../../convert/quantize-numbers.js';
 import type { OnnxNode } from '../read/model.js';
 import { typeOf } from '../read/tensors.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
@@ -14,13 +13,11 @@ import {
   refuse,
   type Row,
   shown,
-  walk,
   withSize,
 } from './define.js';
 import { type Attributes, unsupported } from './operator.js';
+import { record } from './record.js';
 import { sizeOf } from './storage.js';
-
-type Scalar = (x: number, scale: number, zero: number) => number;
 
 function readAttributes(attributes: Attributes, node: OnnxNode, dtype: string) {
   const axis = attributes.int('axis@13', 1);
@@ -32,13 +29,12 @@ function readAttributes(attributes: Attributes, node: OnnxNode, dtype: string) {
   return { axis, block, dtype: number === 0 ? undefined : (type as OnnxDType) };
 }
 
-/** Calls a function for each element, with the scale and the zero point that it has. */
+/** Computes each element by a step, with the scale and the zero point that it has. */
 function scaled(
   [input, scale, zero]: readonly Value[],
   make: Make,
   dtype: OnnxDType,
   { axis: given, block }: { axis: number; block: number },
-  f: Scalar,
   name: string,
 ): Value {
   const x = input as Value;
@@ -68,34 +64,38 @@ function scaled(
     shape: from,
     data: arrayOf(storedAs(zeroType), sizeOf(from)),
   };
-  const form = block > 0 ? undefined : { name, dims: shape, strides: [own, strides, strides, own] };
   const inputs = [x, scale as Value, zeros];
-  return computed(make, dtype, shape, inputs, form, (y, x, scales, zeros) => {
-    const size = shape[axis] ?? 1;
-    const part = block > 0 ? block : size;
-    for (let i = 0; i * part < size; ++i)
-      walk(
-        withSize(shape, axis, Math.min(part, size - i * part)),
-        [own, strides],
-        (length, at, steps) => {
-          let [p, q] = at as [number, number];
-          const [s, t] = steps as [number, number];
-          for (let j = 0; j < length; ++j, p += s, q += t)
-            y[p] = f(x[p] as number, scales[q] as number, zeros[q] as number);
-        },
-        [i && i * part * (own[axis] as number), i * next],
-      );
-  });
-}
-
-const quantized = (least: number): Scalar => {
-  return (x, scale, zero) => {
-    const v = Math.fround(x / scale) + large - large + zero;
-    return v < least ? least : v > least + 255 ? least + 255 : v;
+  if (block <= 0)
+    return computed(make, dtype, shape, inputs, {
+      name,
+      dims: shape,
+      strides: [own, strides, strides, own],
+    });
+  const y = make(dtype, shape);
+  const size = shape[axis] as number;
+  const whole = Math.floor(size / block);
+  const stride = own[axis] as number;
+  /** Blocks from `first` on. The axis becomes two: blocks, and the elements of each. */
+  const step = (first: number, count: number, length: number) => {
+    const split = (list: readonly number[], outer: number, inner: number) => [
+      ...list.slice(0, axis),
+      outer,
+      inner,
+      ...list.slice(axis + 1),
+    ];
+    const along = split(own, block * stride, stride);
+    const perBlock = split(strides, next, 0);
+    const tensors = [...inputs, y].map((value, i) => ({
+      value,
+      strides: i % 3 ? perBlock : along,
+      start: first * (i % 3 ? next : block * stride),
+    }));
+    if (count * length > 0) record(name, split(shape, count, length), tensors);
   };
-};
-
-const dequantized: Scalar = (x, scale, zero) => Math.fround(x - zero) * scale;
+  step(0, whole, block);
+  step(whole, 1, size % block);
+  return y;
+}
 
 function quantizeLinear(attributes: Attributes, _: number, node: OnnxNode): Compute {
   attributes.ignore('saturate@19', 'precision@23');
@@ -109,8 +109,7 @@ function quantizeLinear(attributes: Attributes, _: number, node: OnnxNode): Comp
         `is ${form.dtype}`,
         'uint8 or int8, the type of y_zero_point',
       );
-    const f = quantized(dtype === 'int8' ? -128 : 0);
-    return scaled(inputs, make, dtype, form, f, 'QuantizeLinear');
+    return scaled(inputs, make, dtype, form, 'QuantizeLinear');
   };
 }
 
@@ -118,7 +117,7 @@ function dequantizeLinear(attributes: Attributes, _: number, node: OnnxNode): Co
   const form = readAttributes(attributes, node, 'output_dtype@23');
   return (inputs, make) => {
     const dtype = form.dtype ?? (inputs[1] as Value).dtype;
-    return scaled(inputs, make, dtype, form, dequantized, 'DequantizeLinear');
+    return scaled(inputs, make, dtype, form, 'DequantizeLinear');
   };
 }
 
@@ -128,7 +127,7 @@ const dynamicQuantizeLinear: Compute = ([x], make) => {
   const own = contiguousStrides(shape);
   const zero = own.map(() => 0);
   const form = { name: 'DynamicQuantizeLinear', dims: shape, strides: [own, own, zero, zero] };
-  recordForm(form, [x as Value, ...results], true);
+  recordForm(form, [x as Value, ...results], 3);
   return results;
 };
 
@@ -148,7 +147,6 @@ export const quantization: readonly Row[] = [
   {
     name: 'DynamicQuantizeLinear@11',
     inputs: 'x:float32 > 3',
-    folds: false,
     compile: () => dynamicQuantizeLinear,
   },
 ];

@@ -16,22 +16,27 @@ export interface StepTensor {
 /** @internal Takes the steps of a run. */
 export interface Recorder {
   /**
-   * Records an operator of src/nn/ with its inputs and outputs, which lie along the same axes.
+   * Records an operator of src/nn/ with its inputs and outputs, which lie along the same axes, or
+   * computes it at once.
    *
-   * @returns whether it was recorded; if not, the caller computes
+   * @param results how many of the last tensors are results
+   * @returns false for a `Copy` that the caller must compute
    */
   step(
     name: string,
     dims: readonly number[],
     tensors: readonly StepTensor[],
     attributes: readonly number[],
+    results: number,
   ): boolean;
+  /** Whether it records, so that operators must not read elements which only a run knows. */
+  readonly records: boolean;
 }
 
 let recorder: Recorder | undefined;
 
-/** @internal Calls `body`, whose operators record with `by`; without it, they compute. */
-export function recordBy<T>(by: Recorder | undefined, body: () => T): T {
+/** @internal Calls `body`, whose operators give their steps to `by`. */
+export function recordBy<T>(by: Recorder, body: () => T): T {
   const before = recorder;
   recorder = by;
   try {
@@ -47,14 +52,15 @@ export function endRecording(): void {
 }
 
 /** @internal Whether operators record now. */
-export const isRecording = (): boolean => recorder !== undefined;
+export const isRecording = (): boolean => recorder?.records === true;
 
-/** @internal Records a step, if a run is recorded and the step can be. */
+/** @internal As `Recorder.step`. */
 export function record(
   name: string,
   dims: readonly number[],
   tensors: readonly StepTensor[],
   attributes: readonly number[] = [],
+  results = 1,
 ): boolean {
-  return recorder !== undefined && recorder.step(name, dims, tensors, attributes);
+  return (recorder as Recorder).step(name, dims, tensors, attributes, results);
 }

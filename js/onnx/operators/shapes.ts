@@ -2,29 +2,29 @@
 import { ArgumentError, ShapeError, UnsupportedError } from '../../base/errors.js';
 import { contiguousStrides } from '../../base/layout.js';
 import type { OnnxNode } from '../read/model.js';
-import type { OnnxDType, Value } from '../read/value.js';
+import type { Make, OnnxDType, Value } from '../read/value.js';
 import {
   axisOf,
   broadcast,
   type Compute,
   computed,
   copy,
+  elementOf,
+  filled,
   isBig,
-  move,
   numbersIn,
   picked,
   refuse,
   reshaped,
   type Row,
+  scalar,
   shown,
-  stridesIn,
+  spread,
   transposed,
   widened,
   withSize,
-  wordsOf,
 } from './define.js';
 import { type Attributes, invalid, unsupported } from './operator.js';
-import { record } from './record.js';
 import { sizeOf } from './storage.js';
 
 const identity: Compute = (inputs) => inputs[0] as Value;
@@ -37,9 +37,7 @@ function dropout(attributes: Attributes, opset: number, node: OnnxNode): Compute
       refuse(UnsupportedError, 'training_mode', 'is true', 'false, unless ratio is 0');
     if (node.outputs.length < 2) return data as Value;
     const type = opset < 10 ? dtype : 'bool';
-    const one = (isBig(type) ? 1n : 1) as number;
-    const mask = computed(make, type, shape, [], undefined, (y) => y.fill(one));
-    return [data as Value, mask];
+    return [data as Value, spread(make, scalar(type, 1), shape)];
   };
 }
 
@@ -142,7 +140,7 @@ function transpose(attributes: Attributes, _: number, node: OnnxNode): Compute {
 
 const expand: Compute = ([input, wanted], make) => {
   const shape = broadcast((input as Value).shape, numbersIn(wanted as Value));
-  return picked(make, input as Value, shape, stridesIn(shape, (input as Value).shape));
+  return spread(make, input as Value, shape);
 };
 
 function concat(attributes: Attributes): Compute {
@@ -232,31 +230,27 @@ function slice(attributes: Attributes, opset: number): Compute {
 }
 
 function gather(attributes: Attributes): Compute {
-  const counted = attributes.int('axis', 0);
-  return ([data, indices], make) => {
-    const { dtype, shape } = data as Value;
-    const axis = axisOf(counted, shape.length);
-    const size = shape[axis] as number;
-    const shapes = [shape.slice(0, axis), (indices as Value).shape, shape.slice(axis + 1)];
-    const y = make(dtype, shapes.flat());
-    const [before, picks, after] = shapes.map(sizeOf) as [number, number, number];
-    const tensors = [
-      { value: data as Value, strides: [size * after, 0, 1], start: 0 },
-      { value: indices as Value, strides: [0, 1, 0], start: 0 },
-      { value: y, strides: [picks * after, after, 1], start: 0 },
-    ];
-    if (record('Gather', [before, picks, after], tensors, [size, after])) return y;
-    const [to, from] = [wordsOf(y.data), wordsOf((data as Value).data)];
-    const given = (indices as Value).data as ArrayLike<number | bigint>;
-    const list = new Float64Array(given.length); // an Array takes up to five times more
-    for (let i = 0; i < list.length; ++i) list[i] = axisOf(Number(given[i]), size, 0, 'indices');
-    for (let i = 0, at = 0; at < to.length; ++i)
-      for (const index of list) {
-        move(to, from, after, at, (i * size + index) * after, 1, 1);
-        at += after;
-      }
-    return y;
-  };
+  const axis = attributes.int('axis', 0);
+  return ([data, indices], make) => gathered(make, data as Value, indices as Value, axis);
+}
+
+/** @internal Parts of data along an axis, by their indices. */
+export function gathered(make: Make, data: Value, indices: Value, given: number): Value {
+  const { dtype, shape } = data;
+  const axis = axisOf(given, shape.length);
+  const size = shape[axis] as number;
+  const shapes = [shape.slice(0, axis), indices.shape, shape.slice(axis + 1)];
+  const [before, picks, after] = shapes.map(sizeOf) as [number, number, number];
+  return computed(make, dtype, shapes.flat(), [data, indices], {
+    name: 'Gather',
+    dims: [before, picks, after],
+    strides: [
+      [size * after, 0, 1],
+      [0, 1, 0],
+      [picks * after, after, 1],
+    ],
+    attributes: [size, after],
+  });
 }
 
 function constant(attributes: Attributes, _: number, node: OnnxNode): Compute {
@@ -290,23 +284,23 @@ function constantOfShape(attributes: Attributes, _: number, node: OnnxNode): Com
   if (length !== 1) throw invalid(node, `has a value of ${length} elements; it must have 1`);
   return ([input], make) => {
     const shape = numbersIn(input as Value);
-    const strides = shape.map(() => 0);
-    return picked(make, value, shape, strides);
+    return picked(
+      make,
+      value,
+      shape,
+      shape.map(() => 0),
+    );
   };
 }
 
 const range: Compute = (inputs, make) => {
   const { dtype } = inputs[0] as Value;
-  const [start, limit, delta] = inputs.map((input) => {
-    const { length, 0: value } = widened(input);
-    if (length === 1) return value;
-    return refuse(ShapeError, 'start, limit or delta', `has ${length} elements`, 'a scalar');
-  }) as [number, number, number];
+  const [start, limit, delta] = inputs.map((input) =>
+    elementOf(input, 'start, limit or delta'),
+  ) as [number, number, number];
   const count = Math.max(0, Math.ceil(Number(limit - start) / Number(delta)));
   const ofIndex = (isBig(dtype) ? BigInt : Number) as (i: number) => number;
-  return computed(make, dtype, [count], [], undefined, (y) => {
-    for (let i = 0; i < count; ++i) y[i] = start + ofIndex(i) * delta;
-  });
+  return filled(make, dtype, [count], (i) => start + ofIndex(i) * delta);
 };
 
 /** @internal The operators of this file. */

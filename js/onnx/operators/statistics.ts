@@ -4,16 +4,17 @@ import type { OnnxNode } from '../read/model.js';
 import type { OnnxDType, Value } from '../read/value.js';
 import {
   axisOf,
+  broadcasted,
   type Compute,
   computed,
   type Numbers,
   refuse,
   type Row,
+  scalar,
   shown,
   transposed,
   widened,
 } from './define.js';
-import { broadcasted, scalar, scaleAndShift } from './elementwise.js';
 import { type Attributes, unsupported } from './operator.js';
 import { inArray, sizeOf } from './storage.js';
 
@@ -37,9 +38,9 @@ export function channelsOf(
   dtype: OnnxDType,
   shape: readonly number[],
 ): [factor: Value, shift: Value] {
-  const [scales, biases, means, variances] = parts.map(widened) as [
-    ...[Numbers, Numbers, Numbers, Numbers],
-  ];
+  const [scales, biases, means, variances] = parts.map((part) =>
+    Float64Array.from(widened(part)),
+  ) as [...[Float64Array, Float64Array, Float64Array, Float64Array]];
   const [factor, shift] = [inArray(dtype, shape), inArray(dtype, shape)];
   const [factors, shifts] = [factor.data, shift.data] as [Numbers, Numbers];
   scales.forEach((scale, i) => {
@@ -64,7 +65,7 @@ function batchNormalization(attributes: Attributes, opset: number, node: OnnxNod
     const wide = dtype === 'float64' ? dtype : 'float32';
     const along = shape.slice(1).map((size, axis) => (axis === 0 ? size : 1));
     const inputs = [x as Value, ...channelsOf(parts, node, wide, along)];
-    return broadcasted(make, dtype, inputs, scaleAndShift, 'Affine', [0, 1]);
+    return broadcasted(make, 'Affine', inputs, dtype, [0, 1]);
   };
 }
 
@@ -127,13 +128,11 @@ export const statistics: readonly Row[] = [
     name: 'InstanceNormalization',
     inputs: 'input:float scale:same B:same',
     overwrites: 1,
-    folds: false,
     compile: instanceNormalization,
   },
   {
     name: 'MeanVarianceNormalization@9',
     inputs: 'X:float',
-    folds: false,
     compile: meanVarianceNormalization,
   },
 ];

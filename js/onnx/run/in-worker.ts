@@ -7,6 +7,8 @@ import type { Core } from '../../instance/core.js';
 import type { Info } from '../../instance/start-core.js';
 import { viewOf } from '../../base/arrays.js';
 import type { DataArray } from '../../base/tensor.js';
+import { HeapTensor } from '../../instance/heap.js';
+import { attentionOf, makeAttention, runAttention } from '../../ops/attention.js';
 import type { Operand } from '../../call/operand.js';
 import {
   models,
@@ -15,16 +17,22 @@ import {
   type WorkerModel,
   type WorkerState,
 } from '../../worker/in-worker.js';
+import { checkGraph } from '../graph/graph.js';
 import type { OnnxModel } from '../read/model.js';
 import { type OnnxDType, storedAs, type Value } from '../read/value.js';
 import type { StateRunner } from './model.js';
-import { planModel } from './plan.js';
 import { Session } from './session.js';
 
 models.load = async (core, info, { model, outputs }, progress) => {
   wg ??= new Instance(core, info);
-  const planned = planModel(model as OnnxModel, outputs);
-  return modelOf(await Session.load(planned, wg, progress));
+  const graph = checkGraph(model as OnnxModel, outputs);
+  return modelOf(await Session.load(graph, wg, progress));
+};
+
+models.attention = (core, attributes, operands, isCheck) => {
+  const read = attentionOf(attributes, operands);
+  const result = isCheck ? makeAttention(core, read) : runAttention(core, read);
+  return HeapTensor.is(result) ? undefined : result;
 };
 
 /** The instance of the worker, once it has a model. */

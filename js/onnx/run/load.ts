@@ -12,7 +12,6 @@ import type { OnnxModel } from '../read/model.js';
 import { checkFetch, models, readChecked, type ReadOptions } from '../read/read.js';
 import { checkGraph } from '../graph/graph.js';
 import { LoadedModel, type Model } from './model.js';
-import { planModel } from './plan.js';
 import { loadInWorker } from './worker-session.js';
 import { type Progress, Session } from './session.js';
 
@@ -70,8 +69,7 @@ export async function loadModel(
   const names = ['wg', 'externalData', 'outputs', 'progress', ...createOptions];
   const read = readOptions(op, options, names) as LoadOptions;
   const { wg: given, externalData, outputs: chosen, progress } = read; // each once
-  const { threads, simd, determinism, vectors, assets, maxMemory } = read;
-  const settings = { threads, simd, determinism, vectors, assets, maxMemory };
+  const settings = Object.fromEntries(createOptions.map((name) => [name, read[name]]));
   checkFetch(op, externalData);
   const outputs = readOutputs(chosen);
   const tell = progressOf(progress);
@@ -93,9 +91,9 @@ export async function loadModel(
       const runner = await loadInWorker(given, link, model, outputs, progress);
       return new LoadedModel(runner, undefined);
     }
-    const planned = planModel(model, outputs);
+    const graph = checkGraph(model, outputs);
     const wg = (await starting) as Gemm;
-    const session = await Session.load(planned, wg, tell);
+    const session = await Session.load(graph, wg, tell);
     return new LoadedModel(session, given ? undefined : wg);
   } catch (error) {
     if (given === undefined)

@@ -405,17 +405,15 @@ function readKeep(
   if (!isReadable(keep) || Array.isArray(keep))
     throw refuse(`is ${describe(keep)}; it must be an object of names`);
   const taken = new Set<number>();
+  const find = (list: readonly OnnxValueInfo[], wanted: unknown, kind: string) => {
+    const names = list.map(({ name }) => name);
+    const index = names.indexOf(wanted as string);
+    if (index < 0) throw refuse(`has ${describe(wanted)}; the ${kind} are ${listNames(names)}`);
+    return index;
+  };
   return Object.entries(keep).map(([from, to]: [string, unknown]) => {
-    const output = outputs.findIndex(({ name }) => name === from);
-    const input = inputs.findIndex(({ name }) => name === to);
-    if (output < 0)
-      throw refuse(
-        `has ${describe(from)}; the outputs are ${listNames(outputs.map(({ name }) => name))}`,
-      );
-    if (input < 0)
-      throw refuse(
-        `has ${describe(to)}; the inputs are ${listNames(inputs.map(({ name }) => name))}`,
-      );
+    const output = find(outputs, from, 'outputs');
+    const input = find(inputs, to, 'inputs');
     if (taken.has(input)) throw refuse(`has ${describe(to)} twice`);
     taken.add(input);
     const [found, wanted] = [outputs[output]?.dtype, inputs[input]?.dtype];

@@ -6,14 +6,14 @@ import { arrayOf } from '../../base/arrays.js';
 import { foldChannels } from '../graph/channels.js';
 import type { CheckedBranch, CheckedNode } from '../graph/checked.js';
 import { fusions } from '../graph/fusions.js';
-import { type CheckedGraph, checkGraph, compile } from '../graph/graph.js';
+import { type CheckedGraph, compile } from '../graph/graph.js';
 import { findTakers, fuse } from '../graph/match.js';
 import { quantizedProducts } from '../graph/qdq.js';
 import { isShared, operatorOf } from '../operators/all.js';
 import type { Link } from '../operators/operator.js';
-import { endRecording } from '../operators/record.js';
+import { type Recorder, recordBy } from '../operators/record.js';
 import { elementBytes, sizeOf } from '../operators/storage.js';
-import type { OnnxModel, OnnxNode } from '../read/model.js';
+import type { OnnxNode } from '../read/model.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 
 /** @internal A node after a product. The call of the product computes it, too, if it can. */
@@ -62,16 +62,18 @@ const timesLarger = 8;
 /** The most bytes of all that are folded, beyond the constants of the model. */
 const mostFolded = 2 ** 26;
 
-/** @internal Checks a model and plans its steps. @param chosen the names of the outputs */
-export function planModel(model: OnnxModel, chosen: readonly string[] | undefined): PlannedModel {
-  const graph = checkGraph(model, chosen);
+/**
+ * @internal Plans the steps of a model. @param calculator computes what is constant
+ */
+export function planModel(graph: CheckedGraph, calculator: Recorder): PlannedModel {
   const constants = new Map<string, Value>(graph.constants);
-  const fold = folderOf(constants);
+  const fold = folderOf(constants, calculator);
   const plan = (checked: readonly CheckedNode[], outputs: Iterable<string>): PlannedStep[] => {
     const isOutput = new Set(outputs);
     const quantized = fold(checked, isShared);
     const products = fuse(quantized, isOutput, constants, quantizedProducts);
-    const folded = foldChannels(fold(products), isOutput, constants);
+    const unfolded = fold(products);
+    const folded = recordBy(calculator, () => foldChannels(unfolded, isOutput, constants));
     const nodes = fuse(folded, isOutput, constants, fusions);
     return join(nodes, isOutput, constants).map((step) => {
       const { node, branches } = step.checked;
@@ -113,15 +115,14 @@ const identity = (input: string, output: string): OnnxNode => ({
  * Returns a function that computes nodes whose inputs are constants. It returns the other nodes,
  * and those that `keeps` keeps.
  */
-function folderOf(constants: Map<string, Value>) {
-  endRecording();
+function folderOf(constants: Map<string, Value>, calculator: Recorder) {
   const bytesOf = ({ dtype, shape }: Pick<Value, 'dtype' | 'shape'>) =>
     sizeOf(shape) * elementBytes(dtype);
   let left = mostFolded;
   for (const value of constants.values()) left += timesLarger * bytesOf(value);
   return (nodes: readonly CheckedNode[], keeps?: (node: OnnxNode) => boolean): CheckedNode[] =>
     nodes.filter(({ node, run }) => {
-      if (!run || operatorOf(node)?.folds === false || keeps?.(node)) return true;
+      if (!run || keeps?.(node)) return true;
       if (!node.inputs.every((name) => name === '' || constants.has(name))) return true;
       const inputs = node.inputs.map((name) => constants.get(name));
       const inputBytes = inputs.reduce((sum, input) => sum + (input ? bytesOf(input) : 0), 0);
@@ -132,7 +133,7 @@ function folderOf(constants: Map<string, Value>) {
         return { dtype, shape, data: arrayOf(storedAs(dtype), sizeOf(shape)) };
       };
       try {
-        const results = [run(inputs, make)].flat();
+        const results = recordBy(calculator, () => [run(inputs, make)].flat());
         node.outputs.forEach((name, i) => {
           const value = results[i];
           if (name === '' || value === undefined) return;

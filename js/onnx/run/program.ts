@@ -9,7 +9,7 @@ import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import { endRecording } from '../operators/record.js';
 import type { Stored } from '../operators/storage.js';
-import { storedAs } from '../read/value.js';
+import { Calculator } from './calculator.js';
 import { errorIn } from './errors.js';
 import { enlarge, type Kept, KeptRoot } from './kept.js';
 import type { ModelProduct } from './model.js';
@@ -26,7 +26,6 @@ import {
 import {
   makeProgram,
   operate,
-  operatorsIn,
   OtherShapes,
   type Part,
   type Place,
@@ -36,10 +35,10 @@ import {
   runPart,
   TooSmall,
   Unfused,
-  Words,
 } from './recording.js';
 import { ProgramSet, type State } from './state.js';
 import type { Step, Steps } from './steps.js';
+import { Words } from './words.js';
 
 /** How many programs a model keeps: those that ran last. */
 const mostPrograms = 8;
@@ -48,8 +47,7 @@ const mostPrograms = 8;
 export class Programs {
   /** The programs of runs without a state. */
   readonly #own = new ProgramSet();
-  /** The programs of all states, and the own ones. */
-  readonly #sets = new Set<ProgramSet>([this.#own]);
+  readonly #states = new Set<State>();
   readonly #place: Place;
   #arena: HeapTensor<Uint8Array> | undefined;
 
@@ -58,11 +56,7 @@ export class Programs {
     readonly wg: Gemm,
     model: Steps,
   ) {
-    const numbers = core.dtypes.map((dtype, i) => [dtype, i]);
-    const bool = core.dtypes.indexOf(storedAs('bool'));
-    const types = Object.fromEntries([...numbers, ['bool', bool]]) as Place['types'];
-    const operators = operatorsIn(core);
-    this.#place = { core, wg, model, operators, types, words: new Words() };
+    this.#place = { core, wg, model, calculator: new Calculator(core), words: new Words() };
   }
 
   /** Runs the model. Returns the values of its outputs, which are valid until the next run. */
@@ -113,24 +107,25 @@ export class Programs {
       part.owners.forEach((owner, i) =>
         measure(part.steps[owner] as Step, false, () => runPart(this.core, part, i, i + 1)),
       );
-      if (part.host) measure(part.host.step, true, () => runHost(part));
+      if (part.host) measure(part.host.step, true, () => this.#runHost(part));
     }
     return { times, outputs: program.outputs };
   }
 
+  /** Disposes of the states, too. */
   dispose(): void {
+    for (const state of this.#states) state.dispose();
     this.#freeArena();
   }
 
-  /** Keeps programs for a state, until `drop`. */
-  add({ programs }: State): void {
-    this.#sets.add(programs);
+  add(state: State): void {
+    this.#states.add(state);
   }
 
   /** Drops the programs of a state. @param isEnd whether it will have no others */
-  drop({ programs }: State, isEnd: boolean): void {
-    this.#dropSet(programs);
-    if (isEnd) this.#sets.delete(programs);
+  drop(state: State, isEnd: boolean): void {
+    this.#dropSet(state.programs);
+    if (isEnd) this.#states.delete(state);
   }
 
   /** Gives kept tensors more memory. The programs of their state then end. */
@@ -185,7 +180,7 @@ export class Programs {
     const { first, changes, program } = moving as Moving;
     const { words } = this.#place;
     words.length = 0;
-    words.append(first.words, first.words.length);
+    words.append(first.words);
     for (const [index, change] of changes)
       words.set(index, (first.words[index] as number) + rows * change);
     const [part] = program.parts as [Part];
@@ -267,8 +262,21 @@ export class Programs {
         if (first > 0) yield;
         runPart(this.core, part, first, Math.min(first + most, part.count));
       }
-      runHost(part);
+      this.#runHost(part);
     }
+  }
+
+  /** Runs the node that ends a part. */
+  #runHost({ host }: Part): void {
+    if (!host) return;
+    const results = operate(host.checked, host.inputs, this.#place.calculator);
+    host.outputs.forEach((output, i) => {
+      const result = results[i];
+      if (!result) return;
+      if (result.dtype !== output.dtype || result.shape.join() !== output.shape.join())
+        throw new OtherShapes();
+      output.elements.set(result.data as never);
+    });
   }
 
   /** Keeps the programs that ran last. */
@@ -301,7 +309,8 @@ export class Programs {
   }
 
   #freeArena(): void {
-    for (const set of this.#sets) this.#dropSet(set);
+    this.#dropSet(this.#own);
+    for (const state of this.#states) this.#dropSet(state.programs);
     this.#arena?.dispose();
     this.#arena = undefined;
   }
@@ -345,17 +354,4 @@ function last<T>(slices: Slices<T>): T {
     const { done, value } = slices.next();
     if (done) return value;
   }
-}
-
-/** Runs the node that ends a part. */
-function runHost({ host }: Part): void {
-  if (!host) return;
-  const results = operate(host.checked, host.inputs);
-  host.outputs.forEach((output, i) => {
-    const result = results[i];
-    if (!result) return;
-    if (result.dtype !== output.dtype || result.shape.join() !== output.shape.join())
-      throw new OtherShapes();
-    output.elements.set(result.data as never);
-  });
 }

@@ -16,7 +16,6 @@ import type { Core } from '../../instance/core.js';
 import type { HeapTensor } from '../../instance/heap.js';
 import type { Explanation } from '../../ops/explain.js';
 import type { CheckedNode } from '../graph/checked.js';
-import { operatorOf } from '../operators/all.js';
 import { refuse, shown } from '../operators/define.js';
 import type { Run } from '../operators/operator.js';
 import { type Recorder, recordBy, type StepTensor } from '../operators/record.js';
@@ -33,12 +32,14 @@ import {
 } from '../operators/storage.js';
 import { type Make, type OnnxDType, storedAs, type Value } from '../read/value.js';
 import { Arena, type Range } from './arena.js';
+import type { Calculator } from './calculator.js';
 import { errorIn } from './errors.js';
 import { aroundGap, type Axes, axesOfCopy, stridesOf } from './gaps.js';
 import { inPlace, type Kept, KeptRoot } from './kept.js';
 import type { ModelProduct } from './model.js';
 import { PlannedProduct } from './product.js';
 import { type Step, type Steps, theResult } from './steps.js';
+import type { Words } from './words.js';
 
 /** An operator of the model. */
 type Runnable = Pick<CheckedNode, 'node' | 'run'>;
@@ -74,62 +75,12 @@ export interface Program {
 /** @internal Copies of known values in the memory of the instance. */
 export type Constants = Map<DataArray, HeapTensor<Uint8Array>>;
 
-/** @internal The numbers of the operators of src/nn/ in an instance, by name. */
-export function operatorsIn(core: Core): ReadonlyMap<string, number> {
-  const operators = new Map<string, number>();
-  for (let number = 0; ; ++number) {
-    const address = core.module.operatorName?.(number) ?? 0;
-    if (address === 0) return operators;
-    operators.set(core.text(address), number);
-  }
-}
-
-/** @internal The words of a program while it is recorded. Recordings use one after the other. */
-export class Words {
-  #array = new Float64Array(1 << 10);
-  length = 0;
-
-  push(word: number): void {
-    if (this.length === this.#array.length) this.#grow();
-    this.#array[this.length++] = word;
-  }
-
-  /** Changes a word that was pushed. */
-  set(index: number, word: number): void {
-    this.#array[index] = word;
-  }
-
-  append(words: Float64Array, count: number): void {
-    while (this.length + count > this.#array.length) this.#grow();
-    this.#array.set(words.subarray(0, count), this.length);
-    this.length += count;
-  }
-
-  /** A copy of the words. */
-  taken(): Float64Array {
-    return this.#array.slice(0, this.length);
-  }
-
-  get all(): Float64Array {
-    return this.#array.subarray(0, this.length);
-  }
-
-  #grow(): void {
-    const larger = new Float64Array(2 * this.#array.length);
-    larger.set(this.#array);
-    this.#array = larger;
-  }
-}
-
 /** @internal The state that recordings of a model share. */
 export interface Place {
   readonly core: Core;
   readonly wg: Gemm;
   readonly model: Steps;
-  /** The operators of src/nn/, by name. */
-  readonly operators: ReadonlyMap<string, number>;
-  /** The numbers of types in the core. */
-  readonly types: Readonly<Record<OnnxDType, number>>;
+  readonly calculator: Calculator;
   readonly words: Words;
 }
 
@@ -164,9 +115,10 @@ export function makeProgram(core: Core, words: Words, previous = 0): number {
 export function operate(
   { node, run }: Runnable,
   inputs: readonly (Stored | undefined)[],
+  calculator: Calculator,
 ): (Value | undefined)[] {
   try {
-    return [(run as Run)(inputs, inArray)].flat();
+    return recordBy(calculator, () => [(run as Run)(inputs, inArray)].flat());
   } catch (error) {
     throw errorIn('run', node, error);
   }
@@ -205,8 +157,8 @@ const isSignal = (error: unknown): boolean =>
 
 /** A result of an operator: it becomes a known value if the operator writes its elements. */
 class Draft extends Stored {
-  #array: DataArray | undefined;
-  #made: Stored | undefined;
+  /** The value of the step that computes the result, or the known value. */
+  made: Stored | undefined;
 
   constructor(
     dtype: OnnxDType,
@@ -216,32 +168,17 @@ class Draft extends Stored {
   ) {
     super(dtype, shape, size, noRoot);
   }
-  /** The value of the step that computes the result. */
-  become(value: Stored): void {
-    this.#made = value;
-  }
-  /** Whether it has neither memory nor elements. */
-  get isNew(): boolean {
-    return this.#made === undefined && this.#array === undefined;
-  }
-  get isKnown(): boolean {
-    return this.#array !== undefined;
-  }
-  get made(): Stored | undefined {
-    return this.#made;
-  }
   override get data(): DataArray {
-    if (this.#made) return this.#made.data;
-    return (this.#array ??= newArray(this.dtype, this.size));
+    return this.finished().data;
   }
   override get elements(): DataArray {
-    return this.#made ? this.#made.elements : this.data;
+    return this.finished().elements;
   }
   override reshape(shape: readonly number[]): Stored {
     return this.finished().reshape(shape);
   }
   finished(): Stored {
-    return (this.#made ??= hold(this, true));
+    return (this.made ??= hold(inArray(this.dtype, this.shape), true));
   }
 }
 const noRoot = new Root(undefined, undefined, false);
@@ -269,6 +206,7 @@ export interface RecordingOptions {
 
 /** @internal The recording of a run. */
 export class Recording implements Recorder {
+  readonly records = true;
   readonly parts: Part[] = [];
   readonly constants: Constants = new Map();
   /** What decides known values, while a run is rehearsed. */
@@ -487,7 +425,7 @@ export class Recording implements Recorder {
       (operation, end) => {
         this.#begin(-1 - operation);
         this.#words.set(this.#words.length - 1, end);
-        this.#words.append(core.block, end);
+        this.#words.append(core.block.subarray(0, end));
       },
       call,
     );
@@ -498,12 +436,15 @@ export class Recording implements Recorder {
     dims: readonly number[],
     tensors: readonly StepTensor[],
     attributes: readonly number[],
+    results: number,
   ): boolean {
-    const operator = this.place.operators.get(name);
+    const { calculator } = this.place;
     const last = (tensors.at(-1) as StepTensor).value;
-    if (operator === undefined || !(last instanceof Draft) || last.isKnown) return false;
+    if (!(last instanceof Draft) || last.made?.root.isOpen === false)
+      return calculator.step(name, dims, tensors, attributes, results);
+    const operator = calculator.operators.get(name) as number;
     if (name === 'Copy' && this.#appends({ dims, tensors })) return true;
-    for (const { value } of tensors) if (value instanceof Draft && value.isNew) this.#open(value);
+    for (const { value } of tensors) if (value instanceof Draft && !value.made) this.#open(value);
     // Nothing is computed if results have no elements. Their other axes may be of any size.
     if (tensors.every(({ value }) => !(value instanceof Draft) || value.size === 0)) return true;
     if (!this.#hasGaps) {
@@ -528,7 +469,7 @@ export class Recording implements Recorder {
     const { outputs } = this.steps.at(-1) as Step;
     const isSame = (a: readonly number[], b: readonly number[]) => a.join() === b.join();
     if (
-      !draft.isNew ||
+      draft.made ||
       kept.isCopied ||
       this.#appended.has(kept) ||
       !outputs.includes(this.place.model.outputs[kept.link.output] as number) ||
@@ -542,13 +483,13 @@ export class Recording implements Recorder {
       return false;
     this.#appended.add(kept);
     if (kept.fits(draft.shape)) {
-      draft.become(kept.valueOf(draft.shape));
+      draft.made = kept.valueOf(draft.shape);
     } else {
       this.large.set(kept, draft.shape);
       const nowhere = new Root(undefined, newArray(draft.dtype, 0), false);
       nowhere.isOpen = true;
       nowhere.uses = Infinity;
-      draft.become(new Stored(draft.dtype, draft.shape, draft.size, nowhere));
+      draft.made = new Stored(draft.dtype, draft.shape, draft.size, nowhere);
     }
     return true;
   }
@@ -585,7 +526,7 @@ export class Recording implements Recorder {
   /** A copy of a value without its gap; the value itself if it has none. */
   #packed(value: Stored): Stored {
     const copy = value.root.gap ? this.#make(value.dtype, value.shape) : value;
-    const operator = this.place.operators.get('Copy') as number;
+    const operator = this.place.calculator.operators.get('Copy') as number;
     if (copy !== value) this.#write(operator, axesOfCopy(value, copy), []);
     return copy;
   }
@@ -614,29 +555,14 @@ export class Recording implements Recorder {
   /** Writes the words of a step. */
   #write(operator: number, { dims, tensors }: Axes, attributes: readonly number[]): void {
     const addresses = tensors.map(({ value }) => this.#addressOf(value)); // may copy constants
-    const words = this.#words;
-    const start = this.#begin(operator);
-    words.push(dims.length || 1);
-    if (dims.length === 0) words.push(1);
-    for (const size of dims) words.push(size);
-    for (let i = 0; i < tensors.length; ++i) {
-      const { strides, start, value } = tensors[i] as StepTensor;
-      words.push(this.place.types[value.dtype]);
-      words.push((addresses[i] as number) + (start && start * bytesOf(storedAs(value.dtype))));
-      if (dims.length === 0) words.push(0);
-      else for (const stride of strides) words.push(stride);
-    }
-    for (const attribute of attributes) words.push(attribute);
-    words.set(start - 1, words.length - start);
+    this.#begin(operator);
+    this.#words.step(dims, tensors, addresses, attributes, this.place.calculator.types);
   }
 
-  /** Begins the words of a step. Returns the index after its length, which is still unknown. */
-  #begin(number: number): number {
+  /** Begins the words of a step. */
+  #begin(number: number): void {
     this.#owners.push(this.#step);
-    this.#words.push(number);
-    this.#words.push(this.#step);
-    this.#words.push(0);
-    return this.#words.length;
+    this.#words.begin(number, this.#step);
   }
 
   /** Gives a result its memory. */
@@ -651,11 +577,11 @@ export class Recording implements Recorder {
         one.dtype === dtype &&
         this.#isLast(one),
     );
-    draft.become(taken ? new Stored(dtype, shape, size, taken.root) : this.#make(dtype, shape));
+    draft.made = taken ? new Stored(dtype, shape, size, taken.root) : this.#make(dtype, shape);
   }
 
   #addressOf(value: Value): number {
-    const stored = value instanceof Draft ? (value.made ?? value.finished()) : value;
+    const stored = value instanceof Draft ? value.finished() : value;
     const own = stored instanceof Stored ? stored : hold(stored, false);
     const { chunk, start, isOpen } = own.root;
     if (chunk) return chunk.data.byteOffset + start;
@@ -679,9 +605,10 @@ export class Recording implements Recorder {
     this.#isLast = (value) =>
       isLast(value) && !made.some((draft) => draft.made?.root === value.root);
     let results: (Value | undefined)[];
-    const isOpen = operatorOf(node)?.folds === false || inputs.some((input) => input?.root.isOpen);
+    const isOpen = inputs.some((input) => input?.root.isOpen);
+    const by = isOpen ? this : this.place.calculator;
     try {
-      results = recordBy(isOpen ? this : undefined, () => [(run as Run)(inputs, make)].flat());
+      results = recordBy(by, () => [(run as Run)(inputs, make)].flat());
     } catch (error) {
       if (!(error instanceof NeedsRun)) throw errorIn('run', node, error);
       this.#back(mark);
@@ -689,8 +616,9 @@ export class Recording implements Recorder {
       return this.#host(checked, inputs);
     }
     if (this.options.isRehearsal && !isOpen) this.#note(node.op, inputs, results[0]?.dtype);
-    const stored = results.map((result) => {
-      if (result === undefined) return undefined;
+    const stored = results.map((result, i) => {
+      // The memory of results that the node does not name ends now.
+      if (!result || (results.length > 1 && !node.outputs[i])) return undefined;
       if (result instanceof Draft) return result.finished();
       if (result instanceof Stored) return result;
       return hold(result, false);
@@ -726,7 +654,7 @@ export class Recording implements Recorder {
     if (this.options.isRehearsal) throw new NotMoving();
     const inputs = given.map((input) => input && this.#packed(input));
     this.#flush();
-    const results = operate(checked, inputs);
+    const results = operate(checked, inputs, this.place.calculator);
     const outputs = results.map((result) => {
       const { dtype, shape } = result as Value;
       return this.#make(dtype, shape);

@@ -8,10 +8,11 @@ import type { ProductCall, ProductWeights } from '../graph/products.js';
 import { heapCopyOf, hold, newArray, Root, Stored } from '../operators/storage.js';
 import type { OnnxNode, OnnxValueInfo } from '../read/model.js';
 import type { OnnxDType, Value } from '../read/value.js';
+import { Calculator } from './calculator.js';
 import { checkAlive, errorIn } from './errors.js';
 import { checkShape, type ModelInput } from './feeds.js';
 import type { KeptNames, ModelProduct, ModelStep, Runner, StateRunner } from './model.js';
-import type { PlannedModel, PlannedStep } from './plan.js';
+import { type PlannedModel, type PlannedStep, planModel } from './plan.js';
 import { namesOf } from './product.js';
 import { Programs } from './program.js';
 import { inPlace, type Kept, type KeptLink } from './kept.js';
@@ -40,20 +41,20 @@ export class Session implements Runner {
   readonly #memory: ModelMemory;
   readonly #programs: Programs;
   readonly #steps: readonly Step[];
-  readonly #states = new Set<State>();
 
   /** Loads a model. */
-  static async load(planned: PlannedModel, wg: Gemm, progress: Progress): Promise<Session> {
+  static async load(graph: CheckedGraph, wg: Gemm, progress: Progress): Promise<Session> {
     const memory = new ModelMemory(wg);
     const { core } = memory;
     try {
       core.checkAlive('loadModel');
+      const planned = planModel(graph, new Calculator(core));
       const loading = new Loading(planned, memory, async (done) => {
         await progress(done);
         core.checkAlive('loadModel'); // other code has run
       });
       await loading.load();
-      return new Session(planned.graph, loading, memory);
+      return new Session(graph, loading, memory);
     } catch (error) {
       memory.dispose();
       throw error;
@@ -139,27 +140,7 @@ export class Session implements Runner {
       const { info } = this.inputs[input] as SessionInput;
       return { name: info.name, dtype: info.dtype as OnnxDType, input, output };
     });
-    return this.#hold(new State(links, this.#memory.wg));
-  }
-
-  #hold(state: State): StateRunner {
-    this.#states.add(state);
-    this.#programs.add(state);
-    const runner: StateRunner = {
-      get disposed() {
-        return state.isDisposed;
-      },
-      cut: (length) => state.cut(length),
-      clone: () => this.#hold(state.clone()),
-      dispose: () => {
-        if (state.isDisposed) return;
-        this.#states.delete(state);
-        this.#programs.drop(state, true);
-        state.dispose();
-      },
-    };
-    states.set(runner, state);
-    return runner;
+    return new State(links, this.#memory.wg, this.#programs);
   }
 
   /** The values of the feeds, and of what a state has. */
@@ -194,7 +175,6 @@ export class Session implements Runner {
 
   dispose(): void {
     if (this.#memory.isDisposed) return;
-    for (const state of this.#states) state.dispose();
     this.#programs.dispose();
     this.#memory.dispose();
   }
@@ -226,14 +206,10 @@ export class Session implements Runner {
   }
 }
 
-/** The states behind what users hold. */
-const states = new WeakMap<StateRunner, State>();
-
 function stateOf(op: string, runner: StateRunner | undefined): State | undefined {
-  const state = runner && (states.get(runner) as State);
-  if (state?.isDisposed)
+  if (runner?.disposed)
     throw new DisposedError(op, 'state', `${op}: state is disposed; make another by model.state()`);
-  return state;
+  return runner as State | undefined;
 }
 
 /** The memory of a model. */

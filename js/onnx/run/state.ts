@@ -6,6 +6,7 @@ import type { Stored } from '../operators/storage.js';
 import type { Value } from '../read/value.js';
 import { checkShape, type ModelInput } from './feeds.js';
 import { inPlace, Kept, type KeptLink, KeptRoot } from './kept.js';
+import type { StateRunner } from './model.js';
 import type { Moving } from './moving.js';
 import type { Program } from './recording.js';
 
@@ -20,19 +21,27 @@ export class ProgramSet {
   failures = 0;
 }
 
+/** What has programs for states. */
+interface Owner {
+  add(state: State): void;
+  drop(state: State, isEnd: boolean): void;
+}
+
 /** @internal What a model keeps between runs. */
-export class State {
+export class State implements StateRunner {
   /** By the index of a link. Absent before the first run. */
   kept: readonly (Kept | undefined)[];
   /** While a run is in progress: what was kept before it. */
   #before: readonly (Kept | undefined)[] | undefined;
   readonly programs = new ProgramSet();
-  isDisposed = false;
+  disposed = false;
 
   constructor(
     readonly links: readonly KeptLink[],
     readonly wg: Gemm,
+    readonly owner: Owner,
   ) {
+    owner.add(this);
     this.kept = links.map(() => undefined);
   }
 
@@ -125,7 +134,7 @@ export class State {
   }
 
   clone(): State {
-    const copy = new State(this.links, this.wg);
+    const copy = new State(this.links, this.wg, this.owner);
     const kept: (Kept | undefined)[] = [];
     copy.kept = kept;
     try {
@@ -138,7 +147,9 @@ export class State {
   }
 
   dispose(): void {
-    this.isDisposed = true;
+    if (this.disposed) return;
+    this.disposed = true;
+    this.owner.drop(this, true);
     for (const kept of this.kept) kept?.dispose();
     this.kept = [];
   }

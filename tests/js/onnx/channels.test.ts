@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createGemm, type Gemm } from 'wgemm';
 import { loadModel, type ModelResult, readOnnx } from 'wgemm/onnx';
-import { planModel } from '../../../js/onnx/run/plan.js';
 import { encodeGraph, type ModelSpec, type TensorSpec } from '../../peers/onnx-model.mjs';
+import { plannedSteps } from '../support/planned.js';
 import { floats, info, node } from './static-products.js';
 
 let wg: Gemm;
@@ -46,9 +46,7 @@ function modelOf({
 }
 
 const stepsOf = async (spec: ModelSpec) =>
-  planModel(await readOnnx(encodeGraph(spec)), undefined).steps.map(
-    ({ checked }) => checked.node.op,
-  );
+  (await plannedSteps(await readOnnx(encodeGraph(spec)))).map(({ checked }) => checked.node.op);
 
 async function run(spec: ModelSpec, outputs: string[]) {
   const model = await loadModel(encodeGraph(spec), { wg, outputs });

@@ -9,13 +9,13 @@ import { loadModel, type ModelResult, type ModelTensor, readOnnx } from 'wgemm/o
 import { fusions } from '../../../js/onnx/graph/fusions.js';
 import { quantizedProducts } from '../../../js/onnx/graph/qdq.js';
 import { keyOf } from '../../../js/onnx/operators/operator.js';
-import { planModel } from '../../../js/onnx/run/plan.js';
 import {
   encodeGraph,
   type ModelSpec,
   type NodeSpec,
   type TensorSpec,
 } from '../../peers/onnx-model.mjs';
+import { plannedSteps } from '../support/planned.js';
 import { between, byteTensor, floats, info, node, scalar } from './static-products.js';
 
 let wg: Gemm;
@@ -59,7 +59,7 @@ async function planned(
   spec: ModelSpec,
 ): Promise<(readonly [key: string, output: string, isFused: boolean])[]> {
   const model = await readOnnx(encodeGraph(spec));
-  const { steps } = planModel(model, undefined);
+  const steps = await plannedSteps(model);
   return steps.map(({ checked, outputs, originals }) => [
     keyOf(checked.node),
     outputs[0] as string,

@@ -56,15 +56,16 @@ function readCounts(): Map<string, readonly number[]> {
 
 /** Keeps the words of the programs of an instance, and where its memory was allocated. */
 export class ProgramReader {
-  /** The words of each program, in the order in which they were made. */
-  readonly programs: number[][] = [];
+  /** The words of each program that was not dropped, in the order in which they were made. */
+  programs: number[][] = [];
   readonly #blocks = new Map<number, number>();
   readonly #counts = readCounts();
   readonly #operators: readonly string[];
   readonly #types: readonly string[];
 
   constructor(readonly glue: Glue) {
-    const { allocate, release, makeProgram } = glue;
+    const { allocate, release, makeProgram, dropProgram } = glue;
+    const byAddress = new Map<number, number[]>();
     this.#operators = operatorsOf(glue);
     this.#types = dtypesOf(glue);
     glue.allocate = (bytes) => {
@@ -77,8 +78,17 @@ export class ProgramReader {
       release(address);
     };
     glue.makeProgram = (words, count) => {
-      this.programs.push([...new Float64Array(glue.HEAPU8.buffer, words, count)]);
-      return makeProgram(words, count);
+      const program = [...new Float64Array(glue.HEAPU8.buffer, words, count)];
+      this.programs.push(program);
+      const code = makeProgram(words, count);
+      const [address] = new Float64Array(glue.HEAPU8.buffer, glue.block(), 1);
+      if (code === 0) byAddress.set(address!, program);
+      return code;
+    };
+    glue.dropProgram = (address) => {
+      const program = byAddress.get(address);
+      this.programs = this.programs.filter((each) => each !== program);
+      dropProgram(address);
     };
   }
 
