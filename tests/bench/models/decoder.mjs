@@ -56,39 +56,11 @@ export function decoder(options = smolLm2) {
   } = options;
   const { location } = options;
   const graph = graphMaker(seed);
-  const random = randomFrom(seed);
-  const { node, floats, nearOne, tensor, constant, takeBack } = graph;
+  const { node, floats, nearOne, tensor, constant } = graph;
   const epsilon = { float: 1e-5 };
   const [queries, keys] = [heads * head, keyHeads * head];
 
-  /** A product by weights of 4 bits. */
-  const product = (x, name, from, to, y = `${name}/output_0`, scale = 1) => {
-    const blocks = Math.ceil(from / blockSize);
-    const path = name.slice(1).replaceAll('/', '.');
-    const bytes = new Uint8Array(to * blocks * (blockSize / 2));
-    // from 1 to 15, so that the mean is 8: the zero point
-    const four = () => 1 + Math.floor(15 * random());
-    for (let i = 0; i < bytes.length; ++i) bytes[i] = four() | (four() << 4);
-    const shape = [to, blocks, blockSize / 2];
-    const weights = tensor(`${path}.weight_Q4G${blockSize}`, 'uint8', shape, bytes);
-    nearOne(`${path}.weight_scale`, [to * blocks], 0.2);
-    const scales = takeBack();
-    const spread = scale / (4.3 * Math.sqrt(from)); // so that y is as large as x
-    tensor(
-      scales.name,
-      'float32',
-      scales.shape,
-      scales.data.map((value) => value * spread),
-    );
-    const inputs = [x, weights, scales.name];
-    if (!isSymmetric) {
-      const zeros = new Uint8Array(to * Math.ceil(blocks / 2)).fill(0x88);
-      inputs.push(tensor(`${path}.weight_zp`, 'uint8', [zeros.length], zeros));
-    }
-    return node('com.microsoft.MatMulNBits', inputs, y, {
-      ...{ K: from, N: to, bits: 4, block_size: blockSize, accuracy_level: accuracyLevel },
-    });
-  };
+  const product = productMaker(graph, { isSymmetric, accuracyLevel, blockSize, seed });
   const projected = (x, name, to) => {
     const y = product(x, `${name}/MatMul`, hidden, to);
     if (!hasBias) return y;
@@ -222,6 +194,39 @@ export function decoder(options = smolLm2) {
     ],
   };
   return location ? graph.encodeWithFile(model, location) : graph.encode(model);
+}
+
+/** Returns a function that adds a product by random weights of 4 bits. */
+export function productMaker(graph, { isSymmetric = true, accuracyLevel, blockSize = 32, seed }) {
+  const random = randomFrom(seed);
+  const { node, nearOne, tensor, takeBack } = graph;
+  return (x, name, from, to, y = `${name}/output_0`, scale = 1) => {
+    const blocks = Math.ceil(from / blockSize);
+    const path = name.slice(1).replaceAll('/', '.');
+    const bytes = new Uint8Array(to * blocks * (blockSize / 2));
+    // from 1 to 15, so that the mean is 8: the zero point
+    const four = () => 1 + Math.floor(15 * random());
+    for (let i = 0; i < bytes.length; ++i) bytes[i] = four() | (four() << 4);
+    const shape = [to, blocks, blockSize / 2];
+    const weights = tensor(`${path}.weight_Q4G${blockSize}`, 'uint8', shape, bytes);
+    nearOne(`${path}.weight_scale`, [to * blocks], 0.2);
+    const scales = takeBack();
+    const spread = scale / (4.3 * Math.sqrt(from)); // so that y is as large as x
+    tensor(
+      scales.name,
+      'float32',
+      scales.shape,
+      scales.data.map((value) => value * spread),
+    );
+    const inputs = [x, weights, scales.name];
+    if (!isSymmetric) {
+      const zeros = new Uint8Array(to * Math.ceil(blocks / 2)).fill(0x88);
+      inputs.push(tensor(`${path}.weight_zp`, 'uint8', [zeros.length], zeros));
+    }
+    return node('com.microsoft.MatMulNBits', inputs, y, {
+      ...{ K: from, N: to, bits: 4, block_size: blockSize, accuracy_level: accuracyLevel },
+    });
+  };
 }
 
 /** The outputs that become inputs of the next run, for model.state(). */
