@@ -35,6 +35,7 @@ const guide = [
       ['Layers', 'layers'],
       ['Run an .onnx file', 'onnx'],
       ['Text embeddings', 'embeddings'],
+      ['Text generation', 'text-generation'],
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
       ['Arrays of other libraries', 'converting'],
