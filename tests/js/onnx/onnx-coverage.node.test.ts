@@ -13,6 +13,7 @@ import type { Float } from '../support/dtypes.js';
 import { bits, cases } from './onnx-cases.js';
 import { draws } from './onnx-draws.js';
 import { type Input, runNode, tensor, valuesOf } from './onnx-nodes.js';
+import { productDraws } from './product-draws.js';
 
 const keyOf = ({ op, domain = '' }: { op: string; domain?: string }) =>
   domain ? `${domain}.${op}` : op;
@@ -44,10 +45,10 @@ function operatorsOfGuide(): Map<string, string[]> {
 }
 
 describe('each operator', () => {
-  // The problems of products are in tests/js/ops, and others in flow.differential.node.test.ts.
   it('has random problems, next to ONNX Runtime', () => {
-    const known = new Set([...Object.keys(draws), 'If', 'ai.onnx.ml.ZipMap']);
-    expect(missingIn(known, [...keys, ...composed])).toEqual([]);
+    const inFlow = ['If', 'ai.onnx.ml.ZipMap']; // in flow.differential.node.test.ts
+    const known = new Set([...Object.keys({ ...draws, ...productDraws }), ...inFlow]);
+    expect(missingIn(known, [...keys, ...products.keys(), ...composed])).toEqual([]);
   });
 
   it('is a node of random graphs', () => {
