@@ -139,9 +139,13 @@ inline constexpr auto kNeg = []<typename T>(T x, const double*) {
   }
 };
 
+// Not a lambda: Clang 14 gives the lambdas of all functions one symbol, and the linker keeps one.
 template <double (*kFunction)(double)>
-inline constexpr Loop kF64 =
-    unary_loop<double, [](double x, const double*) { return kFunction(x); }>;
+double without_attributes(double x, const double*) {
+  return kFunction(x);
+}
+template <double (*kFunction)(double)>
+inline constexpr Loop kF64 = unary_loop<double, without_attributes<kFunction>>;
 
 template <v128_t (*kVectors)(v128_t), auto kFunction>
 inline constexpr Loops kAllTypes = {f32_loop<Unary<kVectors>, 1>, unary_loop<double, kFunction>,

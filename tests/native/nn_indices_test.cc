@@ -86,7 +86,10 @@ TEST(NnIndices, ScatterWritesInOrder) {
                   expected[static_cast<size_t>(along_rows ? index * width + j : j * size + index)];
               const T update =
                   updates[static_cast<size_t>(along_rows ? i * width + j : j * count + i)];
-              y = static_cast<T>(joined(kind, static_cast<double>(y), static_cast<double>(update)));
+              const double all = joined(kind, static_cast<double>(y), static_cast<double>(update));
+              // Integers wrap.
+              y = std::is_integral_v<T> ? static_cast<T>(static_cast<int64_t>(all))
+                                        : static_cast<T>(all);
             }
           }
           const std::vector<int64_t> dims =

@@ -45,6 +45,16 @@ static inline v128_t wgemm_f64x2_select(v128_t a, v128_t b, int is_max) {
 #define wasm_f64x2_max(a, b) wgemm_f64x2_select((a), (b), 1)
 #define wasm_f64x2_min(a, b) wgemm_f64x2_select((a), (b), 0)
 
+// Without a builtin, SIMDe rounds -0.5 to 0. WebAssembly rounds it to -0.
+static inline v128_t wgemm_f32x4_nearest(v128_t a) {
+  float x[4];
+  wasm_v128_store(x, a);
+  for (int i = 0; i < 4; ++i) x[i] = __builtin_nearbyintf(x[i]);
+  return wasm_v128_load(x);
+}
+#undef wasm_f32x4_nearest
+#define wasm_f32x4_nearest(a) wgemm_f32x4_nearest((a))
+
 // Relaxed multiply-adds may be fused or not. Here they are unfused, except with WGEMM_AVX2.
 #if WGEMM_AVX2
 #include <immintrin.h>
