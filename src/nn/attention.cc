@@ -108,8 +108,8 @@ float greatest(const float* x, int64_t elements, float least) {
 float write_powers(float* x, int64_t count, float most) {
   // In locals, since a store in the loop might change what is in memory.
   const Constants& c = kConstants;
-  const v128_t mosts = wasm_f32x4_splat(most), least = c.least_exponent, shift = c.shift,
-               one = c.one, least_normal = c.least_normal;
+  const v128_t mosts = wasm_f32x4_splat(most), least = c.least_exponent, shift = c.shift_127,
+               one = c.one;
   v128_t terms[std::size(c.power_terms)];
   std::copy(std::begin(c.power_terms), std::end(c.power_terms), terms);
   v128_t sum = {};
@@ -120,10 +120,9 @@ float write_powers(float* x, int64_t count, float most) {
 #pragma clang loop unroll(full)
     for (size_t i = 1; i < std::size(terms); ++i)
       p = wasm_f32x4_add(wasm_f32x4_mul(p, f), terms[i]);
-    const v128_t mantissa = wasm_f32x4_add(wasm_f32x4_mul(p, f), one),
-                 unit = wasm_i32x4_add(wasm_i32x4_shl(n, 23), one),
-                 // The least power becomes 0, and others do not change.
-        power = wasm_f32x4_sub(wasm_f32x4_mul(mantissa, unit), least_normal);
+    // The low bits of n are an exponent of float32. The least one makes 0.
+    const v128_t power =
+        wasm_f32x4_mul(wasm_f32x4_add(wasm_f32x4_mul(p, f), one), wasm_i32x4_shl(n, 23));
     sum = wasm_f32x4_add(sum, power);
     return power;
   });

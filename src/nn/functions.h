@@ -23,9 +23,9 @@ struct Constants {
   Splat<float> one, half, sign, minus_2, minus_20, share_end;
   Splat<float> exp_low, exp_high;  // e^x rounds to 0 below, and to infinity above
   Splat<float> log2_e, shift, ln2_high, ln2_low;
-  Splat<float> exp_terms[5];    // e^r = 1 + r + r^2 p(r)
-  Splat<float> power_terms[6];  // 2^f = 1 + f p(f)
-  Splat<float> least_exponent;  // of a normal power of 2
+  Splat<float> exp_terms[5];               // e^r = 1 + r + r^2 p(r)
+  Splat<float> power_terms[6];             // 2^f = 1 + f p(f)
+  Splat<float> least_exponent, shift_127;  // the powers of 2 below are 0
   Splat<float> two, infinity, least_normal, two_23, root_half;
   Splat<float> atanh_terms[4];         // atanh(q) = q + q^3 p(q^2)
   Splat<float> log_tail[8];            // erfc(a / sqrt(2)) = e^(a p(a))
