@@ -150,13 +150,14 @@ function checkShapes({ dtypes }: Reader, all: readonly (Operand | null)[]): void
     operand: Operand | undefined,
     types: readonly DType[],
     wanted: readonly number[],
-    rule = shown(wanted),
+    rule?: string,
   ) => {
     if (!operand) return;
     const { name, shape } = operand;
     const type = dtypes[operand.dtype] as DType;
     if (!types.includes(type)) refuse(DTypeError, name, `type ${type}`, types.join(' or '));
-    if (shown(shape) !== shown(wanted)) refuse(ShapeError, name, `shape ${shown(shape)}`, rule);
+    if (shape.length !== wanted.length || shape.some((size, axis) => size !== wanted[axis]))
+      refuse(ShapeError, name, `shape ${shown(shape)}`, rule ?? shown(wanted));
   };
   const { shape } = q;
   const rank = shape.length;
@@ -174,7 +175,7 @@ function checkShapes({ dtypes }: Reader, all: readonly (Operand | null)[]): void
   const part = (mask?.shape ?? []).map((size, axis, { length }) =>
     size === 1 ? 1 : (scores[4 - length + axis] as number),
   );
-  check(mask, floats, part, `one that broadcasts to ${shown(scores)}`);
+  if (mask) check(mask, floats, part, `one that broadcasts to ${shown(scores)}`);
   check(lengths, ['int32', 'int64'], [batch]);
   check(out, own, [...shape.slice(0, -1), width]);
 }
@@ -234,6 +235,30 @@ function numberIn(core: Core): number {
   return number;
 }
 
+/**
+ * Writes the type, the address and the strides of an operand.
+ *
+ * @param places the axis of each of the operand's last axes, and 1 for the axis of heads
+ * @param group the heads that share a head of keys, if the operand has these heads; else 0
+ */
+function writeOperand(
+  words: Float64Array,
+  at: number,
+  { shape, strides, dtype, address }: Operand,
+  places: readonly number[],
+  group: number,
+): void {
+  words[at] = dtype;
+  words[at + 1] = address;
+  const own = strides ?? contiguousStrides(shape);
+  for (let i = 0; i < shape.length; ++i) {
+    const axis = places[places.length - shape.length + i] as number;
+    const stride = shape[i] === 1 ? 0 : (own[i] as number);
+    words[at + 2 + axis] = axis === 1 && group ? stride * group : stride;
+    if (axis === 1 && group) words[at + 4] = stride;
+  }
+}
+
 /** Computes, as a program of one step. The axes and attributes are as in src/nn/attention.cc. */
 function step({ core, attributes, operands }: Call): number {
   const [q, k, v, mask, lengths, y] = operands as readonly Operand[] as Operands;
@@ -249,25 +274,21 @@ function step({ core, attributes, operands }: Call): number {
   const dims = [batch, groups, group, queries, keys, size, v.shape.at(-1) as number];
   if (dims.some((each, axis) => each === 0 && axis !== 4 && axis !== 5)) return 0;
   const { module } = core;
-  const words = [dims.length, ...dims];
-  /** `places`: the axis of each of the operand's last axes, and 1 for the axis of heads. */
+  const words = new Float64Array(3 + 8 + 6 * 9 + 7);
+  words.set([numberIn(core), 0, words.length - 3, dims.length, ...dims]);
+  let next = 11;
   const add = (operand: Operand, places: readonly number[], isGrouped: boolean) => {
-    const { shape, strides, dtype, address } = operand;
-    const own = strides ?? contiguousStrides(shape);
-    const along = dims.map(() => 0);
-    shape.forEach((count, i) => {
-      const axis = places[places.length - shape.length + i] as number;
-      const stride = count === 1 ? 0 : (own[i] as number);
-      along[axis] = axis === 1 && isGrouped ? stride * group : stride;
-      if (axis === 1 && isGrouped) along[2] = stride;
-    });
-    words.push(dtype, address, ...along);
+    writeOperand(words, next, operand, places, isGrouped ? group : 0);
+    next += 9;
   };
-  const bytes = 8 * (8 + 6 * 9 + 7 + 3);
+  const bytes = 8 * (words.length + 1);
   const memory = core.allocate(bytes + 8, op);
   try {
-    const nothing = (dtype: DType) =>
-      words.push(core.dtypes.indexOf(dtype), memory + bytes, ...dims.map(() => 0));
+    const nothing = (dtype: DType) => {
+      words[next] = core.dtypes.indexOf(dtype);
+      words[next + 1] = memory + bytes;
+      next += 9;
+    };
     add(q, [0, 1, 3, 5], true);
     add(k, [0, 1, 4, 5], false);
     add(v, [0, 1, 4, 6], false);
@@ -278,11 +299,12 @@ function step({ core, attributes, operands }: Call): number {
     add(y as Operand, [0, 1, 3, 6], true);
     const first = causal ? (lengths ? 1 : keys + 1) - queries : lengths ? 0 : Infinity;
     const factor = Number.isNaN(scale) ? 1 / Math.sqrt(size) : scale;
-    words.push(factor, softcap, mask ? 1 : 0, first, causal, window, 0);
-    const block = Float64Array.of(numberIn(core), 0, words.length, ...words, 0);
-    new Float64Array(core.buffer, memory, block.length).set(block);
-    module.HEAPU8.fill(0, memory + bytes, memory + bytes + 8);
-    if (module.makeProgram(memory, block.length - 1) !== 0) throw core.outOfMemory(bytes, op);
+    words.set([factor, softcap, mask ? 1 : 0, first, causal, window], next);
+    // A word after the program is 0, and so is what absent tensors point to.
+    const block = new Float64Array(core.buffer, memory, words.length + 2);
+    block.set(words);
+    block.fill(0, words.length);
+    if (module.makeProgram(memory, words.length) !== 0) throw core.outOfMemory(bytes, op);
     const program = core.block[0] as number;
     const code = module.runProgram(program, 0, 1);
     module.dropProgram(program);
