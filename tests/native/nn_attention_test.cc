@@ -19,12 +19,38 @@ struct Problem {
   double scale = 1, softcap = 0, first = kInfinity, slope = 0, window = kInfinity;
   bool masked = false, interleaved = false;  // heads lie in rows: (batch, rows, heads, size)
   std::vector<int64_t> lengths = {};
-  double values = 1;  // the largest magnitude of q and k
+  double values = 1;             // the largest magnitude of q and k
+  DType type = DType::kFloat32;  // of q, k, v and y
 
   std::vector<int64_t> dims() const { return {batch, heads, group, queries, keys, depth, width}; }
 };
 
-// The tensors of a problem, in float32.
+// A tensor of elements of a type. Rounds the elements to it.
+TestTensor narrowed(DType type, std::vector<float>* elements, std::vector<int64_t> strides) {
+  if (type == DType::kFloat32) return TestTensor::of(type, *elements, std::move(strides));
+  const auto narrow = [&]<typename T>(T) {
+    std::vector<T> narrow_elements;
+    for (float& each : *elements) {
+      narrow_elements.push_back(narrow_to(each, T{}));
+      each = widen(narrow_elements.back());
+    }
+    return TestTensor::of(type, narrow_elements, std::move(strides));
+  };
+  return type == DType::kFloat16 ? narrow(Float16{}) : narrow(BFloat16{});
+}
+
+std::vector<float> widened(const TestTensor& tensor) {
+  if (tensor.type == DType::kFloat32) return tensor.elements<float>();
+  std::vector<float> result;
+  if (tensor.type == DType::kFloat16) {
+    for (const Float16 each : tensor.elements<Float16>()) result.push_back(widen(each));
+  } else {
+    for (const BFloat16 each : tensor.elements<BFloat16>()) result.push_back(widen(each));
+  }
+  return result;
+}
+
+// The tensors of a problem.
 struct Tensors {
   TestTensor q, k, v, mask, lengths, y, scores;
   std::vector<float> a, b, c, m;
@@ -58,19 +84,17 @@ struct Tensors {
       strides[axis] = 1;
       return strides;
     };
-    q = TestTensor::of(DType::kFloat32, a, with(of_queries(p.depth), 5));
-    k = TestTensor::of(DType::kFloat32, b, with(of_keys(p.depth), 5));
-    v = TestTensor::of(DType::kFloat32, c, with(of_keys(p.width), 6));
+    q = narrowed(p.type, &a, with(of_queries(p.depth), 5));
+    k = narrowed(p.type, &b, with(of_keys(p.depth), 5));
+    v = narrowed(p.type, &c, with(of_keys(p.width), 6));
     const int64_t plane = p.queries * p.keys;
     mask = TestTensor::of(
         DType::kFloat32, m,
         p.masked ? std::vector<int64_t>{plane * all, plane * p.group, plane, p.keys, 1, 0, 0}
                  : std::vector<int64_t>(7, 0));
     lengths = TestTensor::of(DType::kInt64, starts, {p.lengths.empty() ? 0 : 1, 0, 0, 0, 0, 0, 0});
-    y = TestTensor::of(
-        DType::kFloat32,
-        std::vector<float>(static_cast<size_t>(p.batch * all * p.queries * p.width), -99.0F),
-        with(of_queries(p.width), 6));
+    std::vector<float> before(static_cast<size_t>(p.batch * all * p.queries * p.width), -99.0F);
+    y = narrowed(p.type, &before, with(of_queries(p.width), 6));
     scores = TestTensor::of(DType::kFloat32,
                             std::vector<float>(static_cast<size_t>(p.batch * all * plane)),
                             {plane * all, plane * p.group, plane, p.keys, 1, 0, 0});
@@ -132,20 +156,27 @@ std::vector<float> run(const Problem& p, Tensors* t, int threads) {
   EXPECT_TRUE(run_operator("Attention", p.dims(),
                            {&t->q, &t->k, &t->v, &t->mask, &t->lengths, &t->y}, attributes_of(p),
                            threads));
-  return t->y.elements<float>();
+  return widened(t->y);
 }
 
-// Values below 1 have errors of a few units of 2^-24 times the magnitude of the scores.
-void expect_close(const Problem& p, const std::string& what) {
-  Tensors t(p);
+// What rounding to a type changes at most, relatively.
+double unit_of(DType type) {
+  return type == DType::kFloat32 ? 0 : type == DType::kFloat16 ? 0x1p-11 : 0x1p-8;
+}
+
+// Values are at most 1. For random elements, errors are a few units of 2^-24 times the scores.
+void expect_close(const Problem& p, const std::string& what, uint32_t seed = 1) {
+  Tensors t(p, seed);
   const std::vector<float> y = run(p, &t, 1);
-  const double scores = 2 + p.scale * p.values * p.values * static_cast<double>(p.depth);
+  const double scores = 2 + std::abs(p.scale) * p.values * p.values * static_cast<double>(p.depth),
+               unit = unit_of(p.type);
   double worst = 0;
   for_each_exact(p, t, [&](double exact, size_t i) {
-    worst = std::max(worst, std::abs(static_cast<double>(y[i]) - exact));
+    const double rounding = std::abs(exact) * unit + (unit > 0 ? 0x1p-25 : 0);
+    worst = std::max(worst, std::abs(static_cast<double>(y[i]) - exact) - rounding);
   });
   EXPECT_LT(worst, 4 * scores * 0x1p-24) << what;
-  Tensors other(p);
+  Tensors other(p, seed);
   EXPECT_EQ(run(p, &other, 3), y) << what;
 }
 
@@ -165,6 +196,64 @@ TEST(NnAttention, IsCloseToFloat64) {
         p.scale = 1 / std::sqrt(static_cast<double>(depth));
         expect_close(p, std::to_string(queries) + " queries, " + std::to_string(keys) +
                             " keys, depth " + std::to_string(depth));
+      }
+}
+
+TEST(NnAttention, RandomProblemsAreCloseToFloat64) {
+  std::mt19937 random(51);
+  const auto pick = [&]<typename T>(std::initializer_list<T> list) {
+    return list.begin()[random() % list.size()];
+  };
+  for (int i = 0; i < 120; ++i) {
+    Problem p{.batch = pick({1, 2}),
+              .heads = pick({1, 2, 3}),
+              .group = pick({1, 1, 3}),
+              .queries = 1 + static_cast<int64_t>(random() % 9),
+              .keys = pick({0, 1, 2, 17, 128, 129, 1023, 1024, 1025, 2049}),
+              .depth = pick({1, 3, 63, 64, 80, 128})};
+    p.width = pick({p.depth, int64_t{5}});
+    p.type = pick({DType::kFloat32, DType::kFloat32, DType::kFloat16, DType::kBFloat16});
+    p.scale = pick({1.0, 0.25, -0.5}) / std::sqrt(static_cast<double>(p.depth));
+    p.masked = random() % 3 == 0;
+    p.softcap = pick({0.0, 0.0, 1.5});
+    p.window = pick({kInfinity, kInfinity, 5.0, 1000.0});
+    p.interleaved = random() % 2 == 0;
+    p.values = pick({1.0, 3.0});
+    if (random() % 3 == 0) {
+      p.first = 0;
+      for (int64_t b = 0; b < p.batch; ++b)
+        p.lengths.push_back(static_cast<int64_t>(random() % (static_cast<size_t>(p.keys) + 1)));
+    }
+    if (random() % 2 == 0) {  // causal
+      p.slope = 1;
+      p.first = static_cast<double>((p.lengths.empty() ? p.keys : 0) - p.queries + 1);
+    }
+    expect_close(p, "problem " + std::to_string(i), static_cast<uint32_t>(i));
+  }
+}
+
+// Equal values of one sign, whose sums round in one direction, and products that cancel.
+TEST(NnAttention, IsWithinTheBoundOfAnyElements) {
+  for (const int64_t queries : {1, 7})
+    for (const int64_t keys : {7, 128, 1000, 2049, 5000})
+      for (const int64_t depth : {2, 64, 128}) {
+        Problem p{.queries = queries, .keys = keys, .depth = depth, .width = depth};
+        Tensors t(p);
+        for (size_t i = 0; i < t.a.size(); ++i) t.a[i] = i % 2 == 0 ? 2.0F + t.a[i] : -2.0F;
+        for (size_t i = 0; i < t.b.size(); ++i) t.b[i] = 0.7F;
+        for (size_t i = 0; i < t.c.size(); ++i) t.c[i] = 0.55F + 0.01F * static_cast<float>(i % 5);
+        t.q = TestTensor::of(p.type, t.a, t.q.strides);
+        t.k = TestTensor::of(p.type, t.b, t.k.strides);
+        t.v = TestTensor::of(p.type, t.c, t.v.strides);
+        p.scale = 1 / std::sqrt(static_cast<double>(depth));
+        const std::vector<float> y = run(p, &t, 1);
+        // docs/operators/attention.md states it.
+        const auto size = static_cast<double>(depth);
+        const double sum = 3 * 0.7 * size * p.scale,
+                     bound = 2 * (size + 12) * sum + 1.5 * static_cast<double>(keys) + 12;
+        for_each_exact(p, t, [&](double exact, size_t i) {
+          ASSERT_NEAR(static_cast<double>(y[i]), exact, bound * 0x1p-24) << keys;
+        });
       }
 }
 
