@@ -18,6 +18,8 @@
 //     --calls               a million calls of 16 x 16 x 16: their time, and whether memory grows;
 //                           and calls that are recorded
 //       --threads 2
+//     --attention           attention next to the same steps as separate calls: half a minute
+//       --filter "12 x 128"  --threads
 //     --wide                V8 with and without the flag that joins vectors of 16 bytes, in
 //                           two processes, next to a loop in registers: 2 minutes
 //       --filter float32
@@ -58,6 +60,7 @@ const options = {
   targets: { type: 'boolean', default: false },
   models: { type: 'boolean', default: false },
   calls: { type: 'boolean', default: false },
+  attention: { type: 'boolean', default: false },
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
   seed: { type: 'string' },
@@ -74,6 +77,7 @@ await main(async () => {
   if (args.wide) return (await import('./wide.mjs')).compareVectors(args);
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
+  if (args.attention) return (await import('./attention.mjs')).raceAttention(args);
   if (args.models) return raceModels(args);
   await (args.random ? raceRandom : measureAll)(args);
 });
@@ -87,7 +91,8 @@ function readArguments() {
     fail('bench: --count and --seed are for --random: say that too');
   if (isAlone && args.threads > 1)
     fail('bench: --kernels, --arm and --wide take no --threads: they measure one thread');
-  if (args.calls && args.engine) fail('bench: --calls takes no --engine: it runs in Node');
+  if ((args.calls || args.attention) && args.engine)
+    fail('bench: --calls and --attention take no --engine: they run in Node');
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;
