@@ -13,6 +13,7 @@ import { type Input, runNode, valuesOf } from './onnx-nodes.js';
 const unrounded: Record<string, number> = {
   ScatterElements: 2,
   'com.microsoft.FastGelu': 2,
+  'com.microsoft.FusedGemm': 2,
   'com.microsoft.BiasGelu': 2,
   'com.microsoft.SkipLayerNormalization': 4,
   'com.microsoft.SkipSimplifiedLayerNormalization': 4,
