@@ -19,24 +19,24 @@ const budgets = {
   NOTICE: [9_000, 2_400],
   'README.md': [12_000, 4_000],
   'package.json': [5_000, 1_300],
-  'dist/cli.js': [7_400, 3_100],
-  'dist/index.js': [98_300, 31_200],
-  'dist/inline.js': [403_400, 134_250],
+  'dist/cli.js': [8_000, 3_300],
+  'dist/index.js': [102_400, 32_500],
+  'dist/inline.js': [407_500, 135_550],
   'dist/linear.js': [10_200, 4_450],
-  'dist/onnx.js': [76_600, 25_500],
+  'dist/onnx.js': [124_700, 40_650],
   'dist/tfjs.js': [8_900, 3_650],
   'dist/wgemm-relaxed-mt.wasm': [279_300, 85_250],
   'dist/wgemm-relaxed.wasm': [264_100, 79_450],
   'dist/wgemm-simd128-mt.wasm': [237_900, 78_700],
   'dist/wgemm-simd128.wasm': [223_000, 72_700],
-  'dist/wgemm-relaxed-models.wasm': [303_700, 90_850],
-  'dist/wgemm-relaxed-mt-models.wasm': [319_200, 96_500],
-  'dist/wgemm-simd128-models.wasm': [262_700, 84_100],
-  'dist/wgemm-simd128-mt-models.wasm': [277_800, 90_200],
+  'dist/wgemm-relaxed-models.wasm': [338_400, 100_850],
+  'dist/wgemm-relaxed-mt-models.wasm': [354_400, 106_800],
+  'dist/wgemm-simd128-models.wasm': [297_400, 93_900],
+  'dist/wgemm-simd128-mt-models.wasm': [312_900, 99_800],
   'dist/wgemm-mt.js': [21_600, 7_650],
   'dist/wgemm-thread.js': [22_000, 7_800],
-  'dist/wgemm-models-worker.js': [185_700, 55_850],
-  'dist/wgemm-worker.js': [108_100, 32_050],
+  'dist/wgemm-models-worker.js': [235_500, 71_400],
+  'dist/wgemm-worker.js': [108_500, 32_250],
   'dist/worker-linear.js': [4_400, 1_900],
   'dist/worker.js': [18_000, 6_200],
 };
@@ -44,7 +44,7 @@ const budgets = {
 const declarationsBudget = [174_700, 29_700];
 const mapsBudget = [3_290_000, 434_500];
 /** The most bytes that a page loads without threads, with brotli. */
-const pageBudget = 110_600;
+const pageBudget = 111_950;
 
 /**
  * By file name: the bytes that a page loads. `brotli`: from a server that compresses files ahead.
