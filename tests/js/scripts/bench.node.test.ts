@@ -33,7 +33,7 @@ describe('the bench refuses', () => {
       ['--kernels', '--threads', '2'],
       '--kernels, --arm and --wide take no --threads: they measure one thread',
     ],
-    [['--calls', '--engine', 'bun'], '--calls takes no --engine: it runs in Node'],
+    [['--calls', '--engine', 'bun'], '--calls and --attention take no --engine: they run in Node'],
   ])('%j', (args, message) => {
     const { status, stderr } = run('tests/bench/bench.mjs', ...args);
     expect(stderr).toBe(`wgemm: bench: ${message}\n`);
