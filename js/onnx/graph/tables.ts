@@ -33,7 +33,7 @@ interface Builder {
 
 type Table = (node: OnnxNode, attributes: Attributes, to: Builder) => void;
 
-// Of TensorProto.DataType.
+// As in TensorProto.DataType.
 const float32 = 1;
 const float64 = 11;
 

@@ -422,7 +422,7 @@ function groupQueryAttention(attributes: Attributes): Compute {
     for (const { shape } of [k, v]) mustBe('key', shape, [batch, keyHeads, rows, size]);
     if (given) mustBe('position_ids', given.shape, [batch, rows]);
     if (rotates) {
-      // Of the positions of a prompt, ONNX Runtime's definition takes the first one only.
+      // ONNX Runtime's definition takes only the first position of a prompt.
       let positions = isPrompt && given ? following(make, given, rows) : given;
       if (isPrompt) positions ??= counted('int64', rows);
       const places = counted('int32', rows, 1 - rows);
