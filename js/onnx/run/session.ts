@@ -144,17 +144,18 @@ export class Session implements Runner {
   }
 
   /** The values of the feeds, and of what a state has. */
-  #begin(feeds: readonly (Value | undefined)[], state: State | undefined): Stored[] {
-    if (!state) return this.#stored(feeds);
+  #begin(given: readonly (Value | undefined)[], state: State | undefined): Stored[] {
+    if (!state) return this.#stored(given);
+    const feeds = given.map((feed) => feed && this.#outside(feed)); // `begin` allocates
     try {
       if (state.begin(this.inputs, feeds)) this.#programs.drop(state, false);
     } catch (error) {
       this.#rollBack(state);
       throw error;
     }
-    const given = this.#stored(feeds);
-    for (const kept of state.kept as readonly Kept[]) given[kept.link.input] = kept.valueOf();
-    return given;
+    const values = this.#stored(feeds);
+    for (const kept of state.kept as readonly Kept[]) values[kept.link.input] = kept.valueOf();
+    return values;
   }
 
   #end(values: readonly Stored[], state: State | undefined): (Value | undefined)[] {
@@ -199,10 +200,13 @@ export class Session implements Runner {
     return this.inputs.map(({ absent }, i) => {
       const feed = feeds[i];
       if (!feed) return absent as Stored; // or a state has it
-      // A view of the memory would end when it grows.
-      const isOwn = this.#memory.core.owns(feed.data.buffer);
-      return hold(isOwn ? copyOf(feed) : feed, false);
+      return hold(this.#outside(feed), false);
     });
+  }
+
+  /** A feed that is not in the memory: a view of the memory would end when it grows. */
+  #outside(feed: Value): Value {
+    return this.#memory.core.owns(feed.data.buffer) ? copyOf(feed) : feed;
   }
 }
 

@@ -1,0 +1,33 @@
+/** Feeds of runs with a state: tensors in the memory of the instance. */
+import { expect, it } from 'vitest';
+import { createGemm } from 'wgemm';
+import { loadModel } from 'wgemm/onnx';
+import { encodeGraph } from '../../peers/onnx-model.mjs';
+
+const bytes = encodeGraph({
+  nodes: [
+    { op: 'Concat', inputs: ['past', 'x'], outputs: ['present'], attributes: { axis: 0 } },
+    { op: 'ReduceMax', inputs: ['present'], outputs: ['y'], attributes: { keepdims: 0 } },
+  ],
+  inputs: [
+    { name: 'past', dtype: 'float32', shape: ['before'] },
+    { name: 'x', dtype: 'float32', shape: ['rows'] },
+  ],
+  outputs: [
+    { name: 'y', dtype: 'float32' },
+    { name: 'present', dtype: 'float32' },
+  ],
+});
+const pair = { present: 'past' };
+const x = { data: Float32Array.of(1), shape: [1] };
+
+it('reads a feed in the memory of the instance, which grows for the state', async () => {
+  const wg = await createGemm({ models: true });
+  const model = await loadModel(bytes, { wg });
+  const state = await model.state(pair);
+  const past = wg.alloc('float32', [1 << 23]);
+  past.data.fill(7);
+  const { y } = await model.run({ past, x }, { state });
+  expect([...(y?.data ?? [])]).toEqual([7]);
+  wg.dispose();
+});
