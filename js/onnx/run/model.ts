@@ -281,6 +281,7 @@ export class LoadedModel implements Model {
     const own = this.#stateOf(op, state);
     const values = readFeeds(op, this.#runner.inputs, feeds, own?.names);
     checkAlive(op, this); // a getter of the feeds may have ended it
+    if (own) checkState(op, state as ModelState);
     if (signal?.aborted) throw signal.reason;
     const outputs = await this.#runner.run(values, signal, own?.runner);
     const results = Object.create(null) as Record<string, ModelResult>;
@@ -306,6 +307,7 @@ export class LoadedModel implements Model {
     const { inputs } = this.#runner;
     const feeds = readFeeds(op, inputs, zeros(op, inputs, shapes, own?.names), own?.names);
     checkAlive(op, this); // a getter of the shapes may have ended it
+    if (own) checkState(op, state as ModelState);
     const runner = this.#runner;
     return (await (steps ? runner.profile(feeds, own?.runner) : runner.explain(feeds))) as never;
   }

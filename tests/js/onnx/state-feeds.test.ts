@@ -1,8 +1,10 @@
-/** Feeds of runs with a state: tensors in the memory of the instance. */
+/** Feeds of runs with a state: tensors of the instance, and getters that end the state. */
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
 import { loadModel } from 'wgemm/onnx';
+import { createGemm as createInWorker } from 'wgemm/worker';
 import { encodeGraph } from '../../peers/onnx-model.mjs';
+import { expectError, rejected } from '../support/errors.js';
 
 const bytes = encodeGraph({
   nodes: [
@@ -29,5 +31,24 @@ it('reads a feed in the memory of the instance, which grows for the state', asyn
   past.data.fill(7);
   const { y } = await model.run({ past, x }, { state });
   expect([...(y?.data ?? [])]).toEqual([7]);
+  wg.dispose();
+});
+
+it('says that a getter has disposed of the state', async () => {
+  const wg = await createInWorker({ models: true });
+  const model = await loadModel(bytes, { wg });
+  const state = await model.state(pair);
+  const feeds = {
+    get x() {
+      state.dispose();
+      return x;
+    },
+  };
+  expectError(await rejected(model.run(feeds, { state })), {
+    code: 'DISPOSED',
+    op: 'run',
+    argument: 'state',
+    says: ['the state or its model is disposed; make another by model.state()'],
+  });
   wg.dispose();
 });
