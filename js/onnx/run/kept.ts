@@ -64,10 +64,11 @@ export class Kept {
     readonly link: KeptLink,
     readonly wg: Gemm,
     shape: readonly number[],
+    op = 'run',
   ) {
     this.shape = shape;
     this.capacity = shape[0] ?? 1;
-    this.chunk = this.#alloc(shape, 0, this.capacity);
+    this.chunk = this.#alloc(shape, 0, this.capacity, op);
   }
 
   get dtype(): OnnxDType {
@@ -128,7 +129,7 @@ export class Kept {
 
   clone(): Kept {
     const { shape, axis, capacity, grows, isCopied } = this;
-    const copy = new Kept(this.link, this.wg, withSize(shape, axis, capacity));
+    const copy = new Kept(this.link, this.wg, withSize(shape, axis, capacity), 'clone');
     Object.assign(copy, { axis, capacity, grows, isCopied });
     copy.write(this.read(), shape);
     return copy;
@@ -149,14 +150,19 @@ export class Kept {
     };
   }
 
-  #alloc(shape: readonly number[], axis: number, capacity: number): HeapTensor<Uint8Array> {
+  #alloc(
+    shape: readonly number[],
+    axis: number,
+    capacity: number,
+    op = 'run',
+  ): HeapTensor<Uint8Array> {
     const bytes = sizeOf(withSize(shape, axis, capacity)) * elementBytes(this.dtype);
     try {
       return this.wg.alloc('uint8', [Math.max(bytes, 1)]);
     } catch (error) {
       const { name } = this.link;
       const found = `the kept input ${describe(name)} takes ${bytes} bytes (${messageOf(error)})`;
-      throw new OutOfMemoryError('run', name, `run: ${found}`);
+      throw new OutOfMemoryError(op, name, `${op}: ${found}`);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Feeds of runs with a state: tensors of the instance, and getters that end the state. */
 import { expect, it } from 'vitest';
 import { createGemm } from 'wgemm';
-import { loadModel } from 'wgemm/onnx';
+import { loadModel, type ModelState } from 'wgemm/onnx';
 import { createGemm as createInWorker } from 'wgemm/worker';
 import { encodeGraph } from '../../peers/onnx-model.mjs';
 import { expectError, rejected } from '../support/errors.js';
@@ -50,5 +50,26 @@ it('says that a getter has disposed of the state', async () => {
     argument: 'state',
     says: ['the state or its model is disposed; make another by model.state()'],
   });
+  wg.dispose();
+});
+
+it('names clone if memory is missing for a copy', async () => {
+  const wg = await createGemm({ models: true, maxMemory: 8e6 });
+  const model = await loadModel(bytes, { wg });
+  const state = await model.state(pair);
+  await model.run({ past: { data: new Float32Array(4e5), shape: [4e5] }, x }, { state });
+  const { inUse } = wg.memory();
+  const copies: ModelState[] = [];
+  const fill = async () => {
+    for (;;) copies.push(await state.clone());
+  };
+  expectError(await rejected(fill()), {
+    code: 'OUT_OF_MEMORY',
+    op: 'clone',
+    argument: 'past',
+    says: ['clone: the kept input "past" takes'],
+  });
+  for (const copy of copies) copy.dispose();
+  expect(wg.memory().inUse).toBe(inUse);
   wg.dispose();
 });
