@@ -82,9 +82,14 @@ export function readAttention(reader: Reader, args: readonly unknown[]): Argumen
   const read = readOptions(op, options, names, 'options', reader.callOptions);
   const { mask, lengths, causal, scale, softcap, window, out } = read;
   const isCausal = readFlag(op, 'causal', causal, 0);
-  const factor = readNumber('scale', scale, -Infinity, NaN);
-  const cap = readNumber('softcap', softcap, 0, 0);
-  const most = readNumber('window', window, 1, Infinity);
+  const factor = readNumber('scale', scale, NaN, 'a finite number of float32', () => true);
+  const capRule = '0, or a positive finite number of float32';
+  const cap = readNumber('softcap', softcap, 0, capRule, (x) => x === 0 || Math.fround(x) > 0);
+  const windowRule = 'a whole number of at least 1, or Infinity';
+  const most =
+    window === Infinity
+      ? window
+      : readNumber('window', window, Infinity, windowRule, (x) => Number.isInteger(x) && x >= 1);
   const optional = (name: string, value: unknown) =>
     value === undefined || value === null ? null : readTensor(reader, op, name, value);
   const operands = [
@@ -119,10 +124,16 @@ export function attentionOf(
   };
 }
 
-function readNumber(name: string, value: unknown, least: number, absent: number): number {
+/** Reads a finite number that `fits`; `absent` if there is none. */
+function readNumber(
+  name: string,
+  value: unknown,
+  absent: number,
+  rule: string,
+  fits: (value: number) => boolean,
+): number {
   if (value === undefined) return absent;
-  if (typeof value === 'number' && value >= least) return value;
-  const rule = least === -Infinity ? 'a number' : `a number of at least ${least}`;
+  if (typeof value === 'number' && Number.isFinite(Math.fround(value)) && fits(value)) return value;
   throw new ArgumentError(op, name, `${op}: ${name} is ${describe(value)}; it must be ${rule}`);
 }
 
@@ -190,17 +201,35 @@ export function makeAttention(core: Core, read: Arguments): Call {
     if (operand.size !== count)
       refuse(ShapeError, operand.name, `${operand.size} elements`, `${count} elements`);
   }
-  const end = ({ address, size, dtype }: Operand) =>
-    address + size * bytesOf(core.dtypes[dtype] as DType);
+  if (result.strides) checkDistinct(result);
+  const bytes = ({ address, size, dtype }: Operand) =>
+    address ? [address, address + size * bytesOf(core.dtypes[dtype] as DType)] : undefined;
+  const overlap = (a: Operand, b: Operand) => {
+    const [x, y] = [placeOf(a.outside), placeOf(b.outside)];
+    if (x && y) return a.outside?.buffer === b.outside?.buffer && x[0] < y[1] && y[0] < x[1];
+    const [inHeap, other] = [bytes(a), bytes(b)] as [number, number][];
+    return !!inHeap && !!other && inHeap[0] < other[1] && other[0] < inHeap[1];
+  };
   for (const operand of operands.slice(0, -1))
-    if (
-      operand?.address &&
-      result.address &&
-      operand.address < end(result) &&
-      result.address < end(operand)
-    )
+    if (operand && overlap(operand, result))
       throw new ArgumentError(op, 'out', `${op}: out overlaps ${operand.name}; it must not`);
   return call;
+}
+
+/** Where a view begins and ends in its buffer, in bytes. */
+const placeOf = (view: ArrayBufferView | null): [number, number] | undefined =>
+  view ? [view.byteOffset, view.byteOffset + view.byteLength] : undefined;
+
+/** Refuses a result of which two elements share a place. */
+function checkDistinct({ shape, strides }: Operand): void {
+  const axes = shape.map((size, axis) => [strides?.[axis] as number, size] as const);
+  let extent = 0;
+  for (const [stride, size] of axes.sort(([a], [b]) => a - b)) {
+    if (size <= 1) continue;
+    if (stride <= extent)
+      refuse(ShapeError, 'out', `strides [${strides?.join(', ')}]`, 'a place for each element');
+    extent += (size - 1) * stride;
+  }
 }
 
 /** @internal */

@@ -18,7 +18,7 @@ const budgets = {
   LICENSE: [11_400, 3_200],
   NOTICE: [9_000, 2_400],
   'README.md': [12_000, 4_000],
-  'package.json': [5_000, 1_300],
+  'package.json': [5_200, 1_350],
   'dist/cli.js': [8_000, 3_300],
   'dist/index.js': [102_400, 32_500],
   'dist/inline.js': [407_500, 135_550],
@@ -41,8 +41,8 @@ const budgets = {
   'dist/worker.js': [18_000, 6_200],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [174_700, 29_700];
-const mapsBudget = [3_290_000, 434_500];
+const declarationsBudget = [183_000, 31_200];
+const mapsBudget = [3_790_000, 474_500];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 111_950;
 

@@ -299,6 +299,13 @@ const range: Compute = (inputs, make) => {
     elementOf(input, 'start, limit or delta'),
   ) as [number, number, number];
   const count = Math.max(0, Math.ceil(Number(limit - start) / Number(delta)));
+  if (!Number.isSafeInteger(count))
+    refuse(
+      ArgumentError,
+      'start',
+      `is ${start}, limit ${limit} and delta ${delta}`,
+      'numbers with a finite number of steps between them',
+    );
   const ofIndex = (isBig(dtype) ? BigInt : Number) as (i: number) => number;
   return filled(make, dtype, [count], (i) => start + ofIndex(i) * delta);
 };

@@ -189,7 +189,14 @@ export interface Model {
    * @throws by rejection: the errors of `run`
    */
   explain(shapes?: Readonly<Record<string, readonly number[]>>): Promise<ModelProduct[]>;
-  /** With `steps: true`, reports each step of the run. */
+  /**
+   * With `steps: true`, reports each step of the run.
+   *
+   * @param shapes as above
+   * @param options which steps, and of which state
+   * @returns a promise of the steps, in the order of the run
+   * @throws by rejection: the errors of `run`
+   */
   explain(
     shapes: Readonly<Record<string, readonly number[]>> | undefined,
     options: ExplainOptions & { steps: true },
