@@ -4,13 +4,13 @@
  */
 import { sizeOf, Stored } from '../operators/storage.js';
 import { inPlace, type Kept, KeptRoot } from './kept.js';
-import type { Program, Sign } from './recording.js';
+import type { Program, Signs } from './recording.js';
 
 /** @internal A run that was recorded without computing. */
 export interface Rehearsal {
   readonly words: Float64Array;
   /** As in `Recording`. */
-  readonly signs: readonly Sign[];
+  readonly signs: readonly Signs[];
   readonly program: Program;
 }
 
@@ -122,6 +122,23 @@ function numbersOf({ words, program }: Rehearsal): Float64Array {
   return numbers;
 }
 
+/** Whether a known value cannot be another one between the first and the last run. */
+function areSteady(near: Signs, next: Signs, far: Signs): boolean {
+  const { uniform, mayChange } = near;
+  // There may be more results in each run, and each may depend on another number.
+  if (uniform !== undefined && [next, far].every((signs) => signs.uniform === uniform)) return true;
+  const [a, b, c] = [near, next, far].map(({ differences }) => differences) as [
+    readonly number[],
+    readonly number[],
+    readonly number[],
+  ];
+  const isSteady = (first: number, i: number) => {
+    const last = c[i] as number;
+    return (first === last && first === b[i]) || (mayChange && first * last > 0);
+  };
+  return a.length === b.length && a.length === c.length && a.every(isSteady);
+}
+
 /**
  * @internal The programs between three rehearsals: with the fewest rows, with one more, and with
  * `end` more. Undefined if a number does not change by the same for each row.
@@ -138,14 +155,9 @@ export function movingOf(
     return undefined;
   if (![second, last].every(({ program }) => hasSameArrays(first.program, program)))
     return undefined;
-  // A comparison may have another result between the first and the last run.
-  const [near, next, far] = rehearsals.map(({ signs }) => signs) as [Sign[], Sign[], Sign[]];
-  const isSteady = ({ difference, mayChange }: Sign, i: number) => {
-    const last = far[i]?.difference as number;
-    const isSame = difference === last && difference === next[i]?.difference;
-    return isSame || (mayChange && difference * last > 0);
-  };
-  if (next.length !== near.length || far.length !== near.length || !near.every(isSteady))
+  const [near, next, far] = rehearsals.map(({ signs }) => signs) as [Signs[], Signs[], Signs[]];
+  if (next.length !== near.length || far.length !== near.length) return undefined;
+  if (!near.every((signs, i) => areSteady(signs, next[i] as Signs, far[i] as Signs)))
     return undefined;
   const changes = new Map<number, number>();
   for (let i = 0; i < a.length; ++i) {

@@ -183,11 +183,25 @@ class Draft extends Stored {
 }
 const noRoot = new Root(undefined, undefined, false);
 
-/** @internal A number whose sign decides a known value, such as the result of a comparison. */
-export interface Sign {
-  readonly difference: number;
-  /** Whether the number may change without a change of its sign. */
+/** @internal Numbers whose signs decide a known value, such as the results of a comparison. */
+export interface Signs {
+  readonly differences: readonly number[];
+  /** Whether the numbers may change without a change of their signs. */
   readonly mayChange: boolean;
+  /** The value of all results, if a value at both ends holds between. */
+  readonly uniform: unknown;
+}
+
+/** Comparisons whose results are the same between two numbers as at both. */
+const ordered = ['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual'];
+
+/** Operators that take some elements of a value, perhaps from other places in each run. */
+const lookups = ['Slice', 'Split', 'Gather', 'GatherElements', 'GatherND', 'Compress'];
+
+/** The value of all elements; undefined if they differ, or there are none. */
+function uniformOf(data: DataArray): unknown {
+  const [value] = data;
+  return (data as Float32Array).every((element) => Object.is(element, value)) ? value : undefined;
 }
 
 /** @internal How a run is recorded. */
@@ -210,7 +224,7 @@ export class Recording implements Recorder {
   readonly parts: Part[] = [];
   readonly constants: Constants = new Map();
   /** What decides known values, while a run is rehearsed. */
-  readonly signs: Sign[] = [];
+  readonly signs: Signs[] = [];
   /** Kept tensors that need memory for larger shapes. */
   readonly large = new Map<Kept, readonly number[]>();
   /** Bytes that the programs need, if their memory is too small. */
@@ -615,7 +629,7 @@ export class Recording implements Recorder {
       this.#giveUp(made, []);
       return this.#host(checked, inputs);
     }
-    if (this.options.isRehearsal && !isOpen) this.#note(node.op, inputs, results[0]?.dtype);
+    if (this.options.isRehearsal && !isOpen) this.#note(node.op, inputs, results[0]);
     const stored = results.map((result, i) => {
       // The memory of results that the node does not name ends now.
       if (!result || (results.length > 1 && !node.outputs[i])) return undefined;
@@ -628,15 +642,26 @@ export class Recording implements Recorder {
   }
 
   /** Notes on what a known value depends that does not change by the same from row to row. */
-  #note(op: string, inputs: readonly (Stored | undefined)[], dtype: OnnxDType | undefined): void {
+  #note(op: string, inputs: readonly (Stored | undefined)[], result: Value | undefined): void {
     const isMod = op === 'Mod';
-    if (dtype !== 'bool' && !isMod) return;
+    if (!result) return;
+    // A table may have any elements at the places between.
+    const isLookup = lookups.includes(op);
+    if (isLookup)
+      this.signs.push({ differences: [result.data.length], mayChange: false, uniform: undefined });
+    if (result.dtype !== 'bool' && !isMod) return;
     const [a = [], b = [0]] = inputs.map((input) =>
       Array.from((input?.data ?? []) as ArrayLike<number | bigint>, Number),
     );
     const at = (list: number[], i: number) => list[list.length === 1 ? 0 : i] ?? NaN;
-    for (let i = 0; i < Math.max(a.length, b.length); ++i)
-      this.signs.push({ difference: at(a, i) - at(b, i), mayChange: !isMod });
+    const differences = Array.from(
+      { length: Math.max(a.length, b.length) },
+      (_, i) => at(a, i) - at(b, i),
+    );
+    // Other operators on truth values have inputs that were noted.
+    const isOrdered = ordered.includes(op) || (inputs[0]?.dtype === 'bool' && !isLookup);
+    const uniform = isOrdered ? uniformOf(result.data) : undefined;
+    this.signs.push({ differences, mayChange: !isMod, uniform });
   }
 
   /** Gives up the values that an operator has made, except its results. */
@@ -683,14 +708,22 @@ export class Recording implements Recorder {
     return constant;
   }
 
-  /** The copy that another rehearsal has made. */
+  /**
+   * The copy that another rehearsal has made, of the same elements. If all elements are the same,
+   * it may have more of them.
+   */
   #sharedCopyOf({ data }: Stored): HeapTensor<Uint8Array> | undefined {
     const { constants } = this.options;
     if (!constants) return undefined;
-    const [known, copy] = [...constants][this.constants.size] ?? [];
-    const elements = known as Float32Array | undefined;
-    if (!elements?.every((element, i) => element === data[i]) || elements.length !== data.length)
-      throw new NotMoving();
+    const [known = [], copy] = [...constants][this.constants.size] ?? [];
+    const elements = known as Float32Array;
+    const isSame =
+      elements.length === data.length
+        ? elements.every((element, i) => Object.is(element, data[i]))
+        : elements.length > data.length &&
+          uniformOf(elements) !== undefined &&
+          Object.is(uniformOf(elements), uniformOf(data));
+    if (!isSame) throw new NotMoving();
     return copy;
   }
 

@@ -309,6 +309,96 @@ variants['a condition of one length'] = (() => {
   ];
 })();
 
+/** A model that hides later tokens by a mask of known sizes, as exporters write it out in nodes. */
+const masked = (comparison: readonly NodeSpec[]): ModelSpec => {
+  const spec = attention();
+  const size = (of: string, output: string) => [
+    node('Shape', [of], `${output} shape`),
+    node('Gather', [`${output} shape`, 'rows'], output),
+  ];
+  const nodes = [
+    ...size('past', 'before'),
+    ...spec.nodes,
+    ...size('present', 'all'),
+    node('Range', ['zero', 'all', 'step'], 'keys'),
+    node('Range', ['before', 'all', 'step'], 'queries'),
+    node('Unsqueeze', ['queries', 'last'], 'column'),
+    ...comparison,
+    node('Where', ['hides', 'least', 'most'], 'hidden'),
+    node('Add', ['scores', 'hidden'], 'z'),
+  ];
+  const scalar = (name: string, value: number) => ({ ...ints(name, value), shape: [] });
+  const float = (name: string, value: number) => ({
+    name,
+    dtype: 'float32',
+    shape: [],
+    data: Float32Array.of(value),
+  });
+  return {
+    ...spec,
+    nodes,
+    outputs: [...spec.outputs, { name: 'z', dtype: 'float32' }],
+    initializers: [
+      ...spec.initializers,
+      ...[scalar('rows', 2), scalar('zero', 0), scalar('step', 1), ints('last', 1)],
+      ...[scalar('window', 20), scalar('two', 2), scalar('four', 4)],
+      ...[float('least', -8), float('most', 0.5)],
+    ],
+  };
+};
+
+/** Masks, and whether all their elements are the same while tokens come one by one. */
+const masks: Record<string, [mask: NodeSpec[], moves: boolean]> = {
+  'later tokens': [[node('Greater', ['keys', 'column'], 'hides')], true],
+  'tokens that are not later': [
+    [node('LessOrEqual', ['keys', 'column'], 'seen'), node('Not', ['seen'], 'hides')],
+    true,
+  ],
+  'tokens before a window': [
+    [node('Sub', ['column', 'window'], 'from'), node('Less', ['keys', 'from'], 'hides')],
+    false,
+  ],
+  // At the sizes of the rehearsals, the elements that both masks have are the same.
+  'the second half of the tokens': [
+    [
+      node('Div', ['all', 'two'], 'half'),
+      node('Add', ['half', 'four'], 'from'),
+      node('Greater', ['keys', 'from'], 'hides'),
+    ],
+    false,
+  ],
+  'one token': [[node('Equal', ['keys', 'window'], 'hides')], false],
+};
+
+describe.each(Object.entries(masks))('a mask of %s', (_, [mask, moves]) => {
+  it('computes as with feeds', async () => {
+    const twins = await Twins.of(masked(mask), pair);
+    await twins.run(tokensAfter(0, 5), empty(1));
+    for (let length = 5; length < 70; ++length) await twins.run(tokensAfter(length, 1));
+    await twins.run(tokensAfter(70, 4));
+    for (let length = 74; length < 90; length += 2) await twins.run(tokensAfter(length, 2));
+    twins.dispose();
+  });
+
+  it(`is ${moves ? 'not recorded for each length' : 'recorded for each length'}`, async () => {
+    const model = await loadModel(encodeGraph(masked(mask)), { wg });
+    const state = await model.state(pair);
+    const glue = await glueOf(() => model.run(tokensAfter(0, 33), { state }));
+    const { takePlans } = glue;
+    let moved = 0;
+    glue.takePlans = (...args) => (++moved, takePlans(...args));
+    try {
+      for (let length = 33; length < 64; ++length)
+        await model.run(tokensAfter(length, 1), { state });
+    } finally {
+      glue.takePlans = takePlans;
+    }
+    if (moves) expect(moved).toBeGreaterThan(20);
+    else expect(moved).toBe(0);
+    model.dispose();
+  });
+});
+
 describe('a kept tensor', () => {
   it.each(Object.entries(variants))('has the elements that feeds have: %s', async (_, [spec]) => {
     const twins = await Twins.of(spec, pair);
