@@ -682,8 +682,8 @@ describe('refuses', () => {
     [
       'a Range without end',
       { op: 'Range', inputs: [x([1], []), x([3], []), x([0], [])] },
-      OutOfMemoryError,
-      'the result has shape [Infinity]',
+      ArgumentError,
+      'start is 1, limit 3 and delta 0; it must be numbers with a finite number of steps between them',
     ],
     [
       'a ConstantOfShape of two values',

@@ -39,7 +39,7 @@ const rows = (count: number) => ({
   shape: [1, count, width],
   data: random.fill(new Float32Array(count * width)),
 });
-/** A table with a row per number of rows, in which one row has ones. */
+/** A table of zeros with a row per number of rows. The row of `between` has ones. */
 const ones = Float32Array.from({ length: most * most }, (_, i) =>
   Number(Math.floor(i / most) === between - 1),
 );
@@ -116,6 +116,14 @@ const masks: Record<string, [moves: boolean, nodes: NodeSpec[]]> = {
   'by place': [
     false,
     [node('Cast', ['keys'], 'bias', { to: 1 }), node('Add', ['scores', 'bias'], 'y')],
+  ],
+  'by place and number of rows': [
+    false,
+    [
+      node('Mul', ['keys', 'all'], 'products'),
+      node('Cast', ['products'], 'bias', { to: 1 }),
+      node('Add', ['scores', 'bias'], 'y'),
+    ],
   ],
   'at one number of rows': [
     false,

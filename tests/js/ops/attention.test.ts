@@ -206,7 +206,20 @@ it('refuses', () => {
     'ShapeError: attention: lengths has shape [2]; expected [1]',
   );
   expect(refused(attention(q, k, k, { window: 0 }))).toBe(
-    'ArgumentError: attention: window is 0; it must be a number of at least 1',
+    'ArgumentError: attention: window is 0; it must be a whole number of at least 1, or Infinity',
+  );
+  const cap = '0, or a positive finite number of float32';
+  for (const [options, message] of [
+    [{ window: 1.5 }, 'window is 1.5; it must be a whole number of at least 1, or Infinity'],
+    [{ softcap: Infinity }, `softcap is Infinity; it must be ${cap}`],
+    [{ softcap: 1e-60 }, `softcap is 1e-60; it must be ${cap}`],
+    [{ scale: 1e60 }, 'scale is 1e+60; it must be a finite number of float32'],
+    [{ out: { data: q.data, shape: [4, 3, 8] } }, 'out overlaps q; it must not'],
+  ] as const)
+    expect(attention(q, k, k, options).message).toBe(`attention: ${message}`);
+  const repeated = { data: new Float32Array(8), shape: [4, 3, 8], strides: [0, 0, 1] };
+  expect(refused(attention(q, k, k, { out: repeated }))).toBe(
+    'ShapeError: attention: out has strides [0, 0, 1]; expected a place for each element',
   );
   expect(attention(q, k, k, { masks: 1 }).message).toMatch(/the option "masks" is not known/);
   const held = wg.alloc('float32', [4, 3, 8]);
@@ -239,7 +252,7 @@ it('computes in a worker', async () => {
   expect(await there.attention(q, k, v, { out: held })).toBe(held);
   const error = await there.attention(q, k, k, { window: 0 }).catch((error: unknown) => error);
   expect(String(error)).toBe(
-    'ArgumentError: attention: window is 0; it must be a number of at least 1',
+    'ArgumentError: attention: window is 0; it must be a whole number of at least 1, or Infinity',
   );
   const moved = await there.attention(q, k, v, { transfer: true, causal: true });
   expect(moved.data).toEqual(y.data);
