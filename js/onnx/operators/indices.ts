@@ -13,6 +13,7 @@ import {
   expectShape,
   kinds,
   listed,
+  elementOf,
   numbersIn,
   picked,
   recordForm,
@@ -22,7 +23,6 @@ import {
   scalar,
   shown,
   spread,
-  widened,
   withSize,
 } from './define.js';
 import { type Attributes, invalid } from './operator.js';
@@ -198,7 +198,7 @@ function oneHot(attributes: Attributes): Compute {
     const [indices, depth, values] = inputs as [Value, Value, Value];
     const { shape } = indices;
     const axis = axisOf(given, shape.length + 1);
-    const size = Math.trunc(Number(widened(depth)[0]));
+    const size = Math.trunc(Number(elementOf(depth, 'depth')));
     if (!(size >= 0)) refuse(ArgumentError, 'depth', `is ${size}`, '0 or more');
     expectShape(sizeOf(values.shape) === 2, 'values', values.shape, '[2]');
     const result = [...shape.slice(0, axis), size, ...shape.slice(axis)];
@@ -241,7 +241,7 @@ function trilu(attributes: Attributes): Compute {
   const isUpper = attributes.flag('upper', true);
   return ([input, k], make) => {
     const { dtype, shape } = input as Value;
-    const from = numbersIn(k)?.[0] ?? 0;
+    const from = k ? Number(elementOf(k, 'k')) : 0;
     const [rows, columns] = shape.slice(-2) as [number, number];
     expectShape(shape.length > 1, 'input', shape, 'of 2 or more axes');
     if (sizeOf(shape) === 0) return input as Value;

@@ -6,6 +6,7 @@ import {
   type Compute,
   computed,
   expectShape,
+  elementOf,
   numbersIn,
   recordForm,
   refuse,
@@ -103,7 +104,7 @@ function topK(attributes: Attributes, opset: number): Compute {
     const { dtype, shape } = x as Value;
     const axis = axisOf(given, shape.length);
     const { inner, count, dims, strides } = rowsOf(shape, axis);
-    const k = fixed ?? numbersIn(wanted as Value)[0] ?? NaN;
+    const k = fixed ?? Number(elementOf(wanted as Value, 'K'));
     if (!(k >= 0 && k <= count)) refuse(ArgumentError, 'K', `is ${k}`, `from 0 to ${count}`);
     const result = withSize(shape, axis, k);
     const [values, indices] = [make(dtype, result), make('int64', result)];
@@ -124,7 +125,7 @@ function cumSum(attributes: Attributes): Compute {
   const isReverse = attributes.int('reverse', 0);
   return ([x, given], make) => {
     const { dtype, shape } = x as Value;
-    const axis = axisOf(numbersIn(given as Value)[0] as number, shape.length);
+    const axis = axisOf(Number(elementOf(given as Value, 'axis')), shape.length);
     const { dims, strides } = rowsOf(shape, axis);
     return computed(make, dtype, shape, [x as Value], {
       name: 'CumSum',

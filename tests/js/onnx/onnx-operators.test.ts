@@ -686,6 +686,24 @@ describe('refuses', () => {
       'start is 1, limit 3 and delta 0; it must be numbers with a finite number of steps between them',
     ],
     [
+      'a TopK of two numbers',
+      { op: 'TopK', inputs: [x([1, 2]), ints([1, 1])], outputs: 2 },
+      ShapeError,
+      'K has 2 elements; it must be a scalar',
+    ],
+    [
+      'a Trilu of no number',
+      { op: 'Trilu', opset: 14, inputs: [x([1, 2], [1, 2]), ints([])] },
+      ShapeError,
+      'k has 0 elements; it must be a scalar',
+    ],
+    [
+      'a OneHot of two depths',
+      { op: 'OneHot', inputs: [ints([0]), ints([1, 2]), x([0, 1])] },
+      ShapeError,
+      'depth has 2 elements; it must be a scalar',
+    ],
+    [
       'a ConstantOfShape of two values',
       { op: 'ConstantOfShape', inputs: [], attributes: { value: { tensor: x([1, 2]) } } },
       GemmError,
