@@ -211,9 +211,11 @@ export interface FloatProducts<P extends Place> {
   /**
    * Computes scaled dot-product attention: softmax(scale * q * k' + mask) * v for each head. Scores
    * are never written whole. Each `heads / keyHeads` heads of q in a row share a head of k and v.
-   * The call needs an instance of `createGemm({ models: true })`. It computes in float32; the
-   * result is within 4 * (2 + |s|) * 2^-24 times the largest |v| of the exact one, for scores of
-   * magnitude |s|, and then rounded to the type of q. A query that sees no key has a result of 0.
+   * The call needs an instance of `createGemm({ models: true })`. It computes in float32. Let
+   * s be the largest sum of the magnitudes of a score: of scale * q[i] * k[i] over i, and of a
+   * finite mask. The result is within (2 * (size + 12) * s + 1.5 * keys + 12) * 2^-24 times the
+   * largest |v| of the exact one, and is then rounded to the type of q. A query that sees no key
+   * has a result of 0.
    * https://onnx.ai/onnx/operators/onnx__Attention.html
    *
    * @example
