@@ -85,6 +85,8 @@ export class Core {
   readonly #pages = new Map<number, number[]>();
   /** Names of the types, in the order of the core's numbers. */
   readonly dtypes: readonly DType[];
+  /** The numbers of operators: see `operatorsOf`. */
+  readonly operators = new Map<string, number>();
   /** The most bytes of memory: 2^32 is the limit of the engine. */
   readonly maxMemory: number;
   #module: CoreModule | undefined;

@@ -18,6 +18,7 @@ import { makeCall } from '../call/run.js';
 import { compute, copyIn, roomOf, stagedOf } from '../call/staging.js';
 import type { Core } from '../instance/core.js';
 import type { TensorLike, TensorView } from '../instance/heap.js';
+import { operatorsOf } from '../instance/operators.js';
 
 /**
  * Options of `attention`.
@@ -251,19 +252,6 @@ export function runAttention(core: Core, read: Arguments): unknown {
   });
 }
 
-/** The number of the operator in src/nn/, by core. */
-const numbers = new WeakMap<Core, number>();
-
-function numberIn(core: Core): number {
-  let number = numbers.get(core) ?? -1;
-  if (number < 0) {
-    const nameOf = (at: number) => core.text(core.module.operatorName?.(at) as number);
-    while (nameOf(++number) !== 'Attention');
-    numbers.set(core, number);
-  }
-  return number;
-}
-
 /**
  * Writes the type, the address and the strides of an operand.
  *
@@ -304,7 +292,13 @@ function step({ core, attributes, operands }: Call): number {
   if (dims.some((each, axis) => each === 0 && axis !== 4 && axis !== 5)) return 0;
   const { module } = core;
   const words = new Float64Array(3 + 8 + 6 * 9 + 7);
-  words.set([numberIn(core), 0, words.length - 3, dims.length, ...dims]);
+  words.set([
+    operatorsOf(core).get('Attention') as number,
+    0,
+    words.length - 3,
+    dims.length,
+    ...dims,
+  ]);
   let next = 11;
   const add = (operand: Operand, places: readonly number[], isGrouped: boolean) => {
     writeOperand(words, next, operand, places, isGrouped ? group : 0);

@@ -27,8 +27,8 @@ function trimmed(names: readonly string[]): readonly string[] {
   return names.slice(0, length);
 }
 
-/** @internal Whether a node is an If. */
-export const isIf = ({ op, domain }: OnnxNode): boolean => op === 'If' && domain === '';
+/** Whether a node is an If. */
+const isIf = ({ op, domain }: OnnxNode): boolean => op === 'If' && domain === '';
 
 /**
  * @internal A node without absent inputs and outputs at the end of their lists. The inputs of an If

@@ -1,6 +1,7 @@
 /** Where the values of a run are: in the memory of its programs, or in arrays. */
 import type { Gemm } from '../../api/create-gemm.js';
 import { arrayOf, bytesOf, viewOf } from '../../base/arrays.js';
+import { viewOfBytes } from '../../call/operand.js';
 import { OutOfMemoryError } from '../../base/errors.js';
 import type { DataArray } from '../../base/tensor.js';
 import type { HeapTensor } from '../../instance/heap.js';
@@ -104,7 +105,7 @@ export function elementBytes(dtype: OnnxDType): number {
 /** @internal A copy of elements in the memory of an instance. */
 export function heapCopyOf({ data }: Pick<Value, 'data'>, wg: Gemm): HeapTensor<Uint8Array> {
   const copy = wg.alloc('uint8', [Math.max(data.byteLength, 1)]);
-  copy.data.set(new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength));
+  copy.data.set(viewOfBytes(data));
   return copy;
 }
 

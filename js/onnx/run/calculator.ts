@@ -1,5 +1,7 @@
 /** Computes operators at once, on elements that are known: each step is a program of its own. */
+import { viewOfBytes } from '../../call/operand.js';
 import type { Core } from '../../instance/core.js';
+import { operatorsOf } from '../../instance/operators.js';
 import type { Recorder, StepTensor } from '../operators/record.js';
 import { elementBytes, sizeOf, Stored } from '../operators/storage.js';
 import { type OnnxDType, storedAs, type Value } from '../read/value.js';
@@ -8,25 +10,18 @@ import { Words } from './words.js';
 /** Where the elements of values begin: a line of a cache. */
 const line = 64;
 
-const bytesOf = ({ data }: Value): Uint8Array =>
-  new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
-
 /** @internal Computes steps in an instance. */
 export class Calculator implements Recorder {
   readonly records = false;
   /** The numbers of the operators of src/nn/, by name. */
-  readonly operators = new Map<string, number>();
+  readonly operators: ReadonlyMap<string, number>;
   /** The numbers of types in the core. */
   readonly types: (dtype: OnnxDType) => number;
   readonly #words = new Words();
 
   constructor(readonly core: Core) {
     this.types = (dtype) => core.dtypes.indexOf(storedAs(dtype));
-    for (let number = 0; ; ++number) {
-      const address = core.module.operatorName?.(number) ?? 0;
-      if (address === 0) break;
-      this.operators.set(core.text(address), number);
-    }
+    this.operators = operatorsOf(core);
   }
 
   step(
@@ -50,7 +45,8 @@ export class Calculator implements Recorder {
     }
     const memory = core.guard('run', () => core.allocate(end || line, 'run'));
     try {
-      for (const [value, place] of places) core.module.HEAPU8.set(bytesOf(value), memory + place);
+      for (const [value, place] of places)
+        core.module.HEAPU8.set(viewOfBytes(value.data), memory + place);
       const addresses = tensors.map(({ value }) => {
         const place = places.get(value);
         return place === undefined ? value.data.byteOffset : memory + place;
@@ -62,7 +58,7 @@ export class Calculator implements Recorder {
       this.#run();
       for (const value of outputs) {
         const start = memory + (places.get(value) as number);
-        const bytes = bytesOf(value);
+        const bytes = viewOfBytes(value.data);
         bytes.set(core.module.HEAPU8.subarray(start, start + bytes.length));
       }
     } finally {

@@ -60,8 +60,8 @@ export function growthOf(
   return { rates: changes.map((each) => each / change), end: Math.min(...room) };
 }
 
-/** @internal The shapes of feeds that have `rows` rows more. */
-export function shapesAt(
+/** The shapes of feeds that have `rows` rows more. */
+function shapesAt(
   feeds: readonly { readonly shape: readonly number[] }[],
   rates: readonly number[],
   rows: number,

@@ -94,8 +94,8 @@ export class Unfused extends Error {
 }
 /** @internal The memory of the programs, or of kept tensors, is too small. */
 export class TooSmall extends Error {}
-/** @internal The program of a rehearsal depends on sizes in another way than by their changes. */
-export class NotMoving extends Error {}
+/** The program of a rehearsal depends on sizes in another way than by their changes. */
+class NotMoving extends Error {}
 
 /**
  * @internal Makes the program of some words. @param previous takes the plans of products from
@@ -196,7 +196,7 @@ export interface Signs {
 const ordered = ['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual'];
 
 /** Operators that take some elements of a value, perhaps from other places in each run. */
-const lookups = ['Slice', 'Split', 'Gather', 'GatherElements', 'GatherND', 'Compress'];
+const lookups = ['Slice', 'Split', 'Gather', 'GatherElements', 'GatherND'];
 
 /** The value of all elements; undefined if they differ, or there are none. */
 function uniformOf(data: DataArray): unknown {

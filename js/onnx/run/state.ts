@@ -1,6 +1,7 @@
 /** States: outputs of a run that are inputs of the next one, with the programs for them. */
 import type { Gemm } from '../../api/create-gemm.js';
 import { ArgumentError, describe, DTypeError, ShapeError } from '../../base/errors.js';
+import { viewOfBytes } from '../../call/operand.js';
 import { withSize } from '../operators/define.js';
 import type { Stored } from '../operators/storage.js';
 import type { Value } from '../read/value.js';
@@ -76,7 +77,7 @@ export class State implements StateRunner {
         );
       const tensor = new Kept(link, this.wg, first);
       kept[i] = tensor;
-      if (feed) tensor.write(bytesOf(feed), first);
+      if (feed) tensor.write(viewOfBytes(feed.data), first);
     });
     return before.some((one, i) => one && one !== kept[i]);
   }
@@ -96,7 +97,7 @@ export class State implements StateRunner {
       return {
         kept,
         value,
-        bytes: isOther ? bytesOf({ data: value.elements }).slice() : undefined,
+        bytes: isOther ? viewOfBytes(value.elements).slice() : undefined,
       };
     });
     const copied = pairs.filter(({ kept, value }) => !isOwn(value, kept));
@@ -105,7 +106,7 @@ export class State implements StateRunner {
     for (const { kept, value } of pairs)
       kept.grows ||= rowsOf(value.shape, kept) > rowsOf(kept.shape, kept);
     for (const { kept, value, bytes } of copied)
-      kept.write(bytes ?? bytesOf({ data: value.elements }), value.shape);
+      kept.write(bytes ?? viewOfBytes(value.elements), value.shape);
     for (const { kept, value } of pairs) kept.shape = value.shape;
     for (const one of this.#before ?? []) if (one && !this.kept.includes(one)) one.dispose();
     this.#before = undefined;
@@ -156,6 +157,3 @@ export class State implements StateRunner {
 }
 
 const rowsOf = (shape: readonly number[], { axis }: Kept): number => shape[axis] ?? 1;
-
-const bytesOf = ({ data }: Pick<Value, 'data'>): Uint8Array =>
-  new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
