@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/quantize.h"
+#include "module.h"
 #include "ops/tensor_check.h"
 #include "other_steps.h"
 
@@ -536,6 +537,10 @@ uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(poin
 namespace wgemm::bindings {
 
 const OtherSteps* other_steps = nullptr;
+
+Context& context() { return *instance; }
+double* block() { return argument_block; }
+int finish(const Status& result) { return ::finish(result); }
 
 }  // namespace wgemm::bindings
 

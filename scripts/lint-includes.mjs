@@ -18,8 +18,9 @@ const below = {
   execute: ['base', 'problem', 'pack', 'plan'],
   out_of_core: ['base', 'problem', 'plan', 'execute'],
   nn: ['base', 'problem', 'plan', 'execute'],
+  search: ['base', 'problem', 'pack', 'plan', 'execute'],
   program: ['base', 'api'],
-  api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core'],
+  api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core', 'search'],
 };
 
 const files = readdirSync('src', { recursive: true })

@@ -636,6 +636,152 @@ Status prepare(Context& context, const MatMulNBitsArgs& args, PreparedCall* call
 // kOutOfMemory. Nothing is written then, and the call stays valid.
 Status run(PreparedCall& call);
 
+// Search ------------------------------------------------------------------------------------------
+
+// Exact search: finds the k vectors with the best scores for a query, as a product and a sort
+// would. Scores are never written whole.
+//
+// Vectors and queries become elements of one type by the same rule, and then
+//   acc   = sum over k of query * vector: in float32 with ascending k, unfused; of 8 bits exactly
+//   norm  = the same sum of vector * vector
+//   scale = the scale of int8 elements, and 1 for all other types
+//   kDot        acc * (query's scale * vector's scale)
+//   kCosine     acc / sqrt(query's norm * vector's norm), at least -1 and at most 1
+//   kEuclidean  sqrt(max(0, query's scale^2 * norm + vector's scale^2 * norm - 2 * (both scales) *
+//               acc))
+// computed in float64 and rounded once to float32. So a vector finds itself at a cosine of exactly
+// 1 and at a distance of exactly 0. Ties go to the vector that was added first. The bits are the
+// same in every build, on every processor and for every number of threads.
+enum class Metric : uint8_t {
+  kDot,        // larger is better
+  kCosine,     // larger is better; no vector may be 0
+  kEuclidean,  // a distance: smaller is better
+};
+
+struct VectorsArgs {
+  int64_t dimensions = 0;  // 1 to 32768
+  int64_t capacity = 0;    // vectors for which there is memory, 1 to 2^32 - 1
+  // float32, float16 or bfloat16: rounded to nearest even. int8: v / s rounded half to even. The
+  // scale s is max|v| / 127 rounded to float32, at least the smallest float32, and 1 for a vector
+  // of zeros. uint8: whole numbers.
+  DType dtype = DType::kFloat32;
+  Metric metric = Metric::kCosine;
+  // float32 or bfloat16, only for int8: the vectors are also kept in this type. search() finds
+  // candidates by the scores of int8, and then orders them by the scores of this type.
+  std::optional<DType> rescore{};
+};
+
+// A set of vectors with a fixed capacity. A set that grows is a list of these: see Segment. Owns
+// memory of the context. Movable. Empty until make_vectors() fills it.
+class Vectors {
+ public:
+  Vectors() = default;
+  Vectors(Vectors&& other) noexcept;
+  Vectors& operator=(Vectors&& other) noexcept;
+  ~Vectors();
+
+  bool empty() const { return memory_ == nullptr; }
+  // These must not be called if it is empty:
+  int64_t dimensions() const;
+  int64_t capacity() const;
+  int64_t count() const;  // vectors that were appended
+  size_t bytes() const;   // of memory
+
+  // As in PackedWeights, for a binding that keeps the memory itself.
+  void* detach();
+  static Vectors view(void* memory);
+
+ private:
+  friend struct VectorsAccess;
+  Context* context_ = nullptr;
+  void* memory_ = nullptr;
+};
+
+// Allocates memory for vectors, which must not outlive `context`. Errors: kArgument, kDType,
+// kOutOfMemory; *vectors is then as it was before.
+Status make_vectors(Context& context, const VectorsArgs& args, Vectors* vectors);
+
+struct AppendArgs {
+  // (n, dimensions), contiguous, in memory. float32, float16 or bfloat16; int8 or uint8 only for
+  // vectors of the same type, whose elements they then are.
+  ConstTensor vectors;
+  // Only for rows of int8: n scales, finite and above 0. null: 1.
+  const float* scales = nullptr;
+  // (n, dimensions) elements of the type of VectorsArgs::rescore. null: made of `vectors`.
+  const void* rescored = nullptr;
+  int64_t first = 0;  // number of the first row in errors
+};
+
+// Adds rows at the end: all of them, or none after an error. Errors: kShape, kDType; kArgument if
+// an element is NaN or infinite, if the norm of a row is not finite in float32, or 0 with kCosine;
+// kOutOfMemory if the capacity does not suffice.
+Status append(Vectors* vectors, const AppendArgs& args);
+
+// The inverse of append(), for vectors that are kept as bytes: `count` rows from `first` on, which
+// must exist. Writes contiguous elements of the type of the vectors, the scales of int8, and the
+// elements for rescoring. Each pointer may be null.
+void read(const Vectors& vectors, int64_t first, int64_t count, void* rows, float* scales,
+          void* rescored);
+
+// Removes all vectors from the number `count` on.
+void truncate(Vectors* vectors, int64_t count);
+
+// Removes vectors whose bit in the filter of their segment is 0: see Segment. The others move to
+// the first places over all segments and keep their order. The segments must have the same
+// VectorsArgs except for the capacity. A null filter keeps all.
+void compact(std::span<Vectors* const> segments, std::span<const uint32_t* const> filters);
+
+// Vectors, of which only those whose bit is 1 take part: bit c % 32 of word c / 32 for vector c.
+struct Segment {
+  const Vectors* vectors = nullptr;
+  const uint32_t* filter = nullptr;  // null: all
+};
+
+// The slot of a vector counts the vectors of all segments before it, whether they take part or not.
+struct SearchArgs {
+  ConstTensor queries;  // (m, dimensions), contiguous, in memory, of a type that append() takes
+  // With the same VectorsArgs except for the capacity. Fewer than 2^32 vectors.
+  std::span<const Segment> segments;
+  int64_t k = 0;  // at least 1
+  // With rescoring: how many vectors the scores of int8 choose, if more than k. 0: 4 * k.
+  int64_t candidates = 0;
+  // The worst score that a result may have; for kEuclidean the largest distance.
+  std::optional<float> min_score{};
+  bool fast = false;  // gives up the order of sums: see Determinism. Rescored sums keep it
+  // Bytes of queries and candidates, at most: queries are then searched in several runs. One query
+  // is always searched. 0: 16 MiB.
+  size_t max_memory = 0;
+  int64_t first = 0;  // number of the first query in errors
+  // Per query: the best k slots and scores, best first, and their number, which is less than k if
+  // fewer vectors reach min_score. Elements after them are not written.
+  uint32_t* slots = nullptr;  // (m, k)
+  float* scores = nullptr;    // (m, k)
+  uint32_t* found = nullptr;  // (m)
+};
+
+// Errors: kShape, kDType, kArgument, kOutOfMemory.
+Status search(Context& context, const SearchArgs& args);
+
+// Scores of documents, which are sets of vectors, for a set of queries. Each query adds its largest
+// score with a vector of the document. The sum is in float64, in the order of the queries, and is
+// rounded once to float32. The metric must be kDot or kCosine. Rescoring does not take part. The
+// score of a document without vectors is -infinity.
+struct MaxSimArgs {
+  ConstTensor queries;                // as in SearchArgs; at least one
+  std::span<const Segment> segments;  // as in SearchArgs
+  // Document i has the slots from ends[i - 1], or 0, up to ends[i]. Ascending, at most the number
+  // of all vectors.
+  std::span<const uint32_t> ends;
+  bool fast = false;
+  float* scores = nullptr;  // of each document
+};
+
+// Errors: kShape, kDType, kArgument, kOutOfMemory.
+Status max_sim(Context& context, const MaxSimArgs& args);
+
+// XXH64, with seed 0, of a multiple of 8 bytes: the checksum of serialize().
+uint64_t checksum(std::span<const std::byte> bytes);
+
 // Plans -------------------------------------------------------------------------------------------
 
 // How a call would run, in the terms of BLIS.

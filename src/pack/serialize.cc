@@ -53,34 +53,6 @@ class HeaderWriter {
   std::byte* to_;
 };
 
-// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, for a multiple of 8 bytes only,
-// as serialized weights always are.
-uint64_t xxh64(std::span<const std::byte> bytes) {
-  constexpr uint64_t kPrime[] = {0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
-                                 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5};
-  const auto round = [&](uint64_t lane, const std::byte* from) {
-    return std::rotl(lane + load<uint64_t>(from) * kPrime[1], 31) * kPrime[0];
-  };
-  const std::byte *from = bytes.data(), *end = from + bytes.size();
-  uint64_t hash = kPrime[4];
-  if (bytes.size() >= 32) {
-    uint64_t lanes[] = {kPrime[0] + kPrime[1], kPrime[1], 0, 0 - kPrime[0]};
-    for (; end - from >= 32; from += 32) {
-      for (size_t i = 0; i < 4; ++i) lanes[i] = round(lanes[i], from + 8 * i);
-    }
-    hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
-           std::rotl(lanes[3], 18);
-    for (const uint64_t lane : lanes)
-      hash = (hash ^ std::rotl(lane * kPrime[1], 31) * kPrime[0]) * kPrime[0] + kPrime[3];
-  }
-  hash += bytes.size();
-  for (; from != end; from += 8)
-    hash = std::rotl(hash ^ round(0, from), 27) * kPrime[0] + kPrime[3];
-  hash = (hash ^ hash >> 33) * kPrime[1];
-  hash = (hash ^ hash >> 29) * kPrime[2];
-  return hash ^ hash >> 32;
-}
-
 // By PackFor.
 constexpr const char* kOperations[] = {"gemm", "qgemm", "nbits"};
 const char* name_of(PackFor op) { return kOperations[static_cast<int>(op)]; }
@@ -186,8 +158,36 @@ Status read_kind(const std::byte* from, SerializedHeader* header) {
 
 }  // namespace
 
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, for a multiple of 8 bytes only,
+// as serialized weights always are.
+uint64_t checksum(std::span<const std::byte> bytes) {
+  constexpr uint64_t kPrime[] = {0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+                                 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5};
+  const auto round = [&](uint64_t lane, const std::byte* from) {
+    return std::rotl(lane + load<uint64_t>(from) * kPrime[1], 31) * kPrime[0];
+  };
+  const std::byte *from = bytes.data(), *end = from + bytes.size();
+  uint64_t hash = kPrime[4];
+  if (bytes.size() >= 32) {
+    uint64_t lanes[] = {kPrime[0] + kPrime[1], kPrime[1], 0, 0 - kPrime[0]};
+    for (; end - from >= 32; from += 32) {
+      for (size_t i = 0; i < 4; ++i) lanes[i] = round(lanes[i], from + 8 * i);
+    }
+    hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
+           std::rotl(lanes[3], 18);
+    for (const uint64_t lane : lanes)
+      hash = (hash ^ std::rotl(lane * kPrime[1], 31) * kPrime[0]) * kPrime[0] + kPrime[3];
+  }
+  hash += bytes.size();
+  for (; from != end; from += 8)
+    hash = std::rotl(hash ^ round(0, from), 27) * kPrime[0] + kPrime[3];
+  hash = (hash ^ hash >> 33) * kPrime[1];
+  hash = (hash ^ hash >> 29) * kPrime[2];
+  return hash ^ hash >> 32;
+}
+
 void seal(std::span<std::byte> bytes) {
-  HeaderWriter(bytes.data() + kChecksumAt).number(xxh64(bytes.subspan(kCheckedFrom)), 8);
+  HeaderWriter(bytes.data() + kChecksumAt).number(checksum(bytes.subspan(kCheckedFrom)), 8);
 }
 
 size_t serialized_bytes(const PackedWeights& weights) {
@@ -242,7 +242,7 @@ Status read_serialized_panels(Context& context, std::span<const std::byte> bytes
   const int64_t matrix_bytes = stored_bytes(problem), length = static_cast<int64_t>(bytes.size()),
                 expected = static_cast<int64_t>(header_bytes) + problem.matrices * matrix_bytes;
   if (length != expected) return refuse("has ", length, " bytes; expected ", expected);
-  if (load<uint64_t>(bytes.data() + kChecksumAt) != xxh64(bytes.subspan(kCheckedFrom))) {
+  if (load<uint64_t>(bytes.data() + kChecksumAt) != checksum(bytes.subspan(kCheckedFrom))) {
     return refuse("is corrupt: the checksum does not match the contents");
   }
   const std::byte *const panels = bytes.data() + header_bytes, *const end = bytes.data() + length;

@@ -60,7 +60,6 @@ bool are_finite(const uint16_t* elements, size_t count) {
   return !wasm_v128_any_true(wasm_u16x8_ge(largest, wasm_i16x8_splat(-0x800)));
 }
 
-// Rounds `count` elements, a multiple of 8.
 template <typename Half>
 void round_to(const float* from, uint16_t* to, int64_t count) {
   const HalfSimd<Half> simd;
@@ -87,8 +86,7 @@ void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
       for (int64_t i = 0; i < lanes; i += layout.width) {
         uint16_t* to = reinterpret_cast<uint16_t*>(panels) + (lane + i) / layout.width * panel +
                        d * layout.width;
-        (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(block + i * depth, to,
-                                                                         depth * layout.width);
+        round_elements(as, block + i * depth, to, depth * layout.width);
       }
     }
   }
@@ -192,6 +190,10 @@ void repack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, 
     pack({weights.block(row, col + c), weights.dtype, lanes, depth, 1, from.width}, layout, to);
     to += packed_bytes(layout, from.width, depth);
   }
+}
+
+void round_elements(DType as, const float* from, uint16_t* to, int64_t count) {
+  (as == DType::kFloat16 ? round_to<Float16> : round_to<BFloat16>)(from, to, count);
 }
 
 int64_t stored_bytes(const PackProblem& p) {

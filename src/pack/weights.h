@@ -17,6 +17,9 @@ Status pack_weights(Context& context, const PackProblem& problem, PackedWeights*
 void repack(const PrepackedB& weights, int64_t row, int64_t depth, int64_t col, int64_t cols,
             const PanelLayout& layout, int shift, void* panels);
 
+// Rounds `count` elements, a multiple of 8, to float16 or bfloat16.
+void round_elements(DType as, const float* from, uint16_t* to, int64_t count);
+
 // Bytes of the panels of one matrix. The result fits 64 bits for all checked sizes, even those that
 // exceed memory.
 int64_t stored_bytes(const PackProblem& problem);
