@@ -127,6 +127,27 @@ export type {
   LinearOutput,
   Quantization,
 } from './linear/create-linear.js';
+export {
+  createIndex,
+  deserializeIndex,
+  type IndexCallOptions,
+  type WorkerIndexFilter,
+  type WorkerVectorIndex,
+} from './worker/search.js';
+export type {
+  IndexDType,
+  IndexInfo,
+  IndexOptions,
+  Match,
+  MaxSimOptions,
+  MaxSimOut,
+  Metric,
+  SearchOptions,
+  SearchOut,
+  VectorArray,
+  VectorId,
+  VectorList,
+} from './search/types.js';
 export { WorkerObject, WorkerTensor, WorkerWeights } from './api/worker-handles.js';
 export { WorkerRecording } from './api/worker-recording.js';
 export type { WorkerRecordedCalls } from './api/recorded-calls.js';

@@ -377,8 +377,9 @@ export async function makeDist() {
         otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
       },
     );
+    const entries = ['index', 'worker', 'linear', 'search', 'onnx', 'tfjs'];
     const bundles = [
-      bundleTogether(made, ['index', 'worker', 'linear', 'onnx', 'tfjs']),
+      bundleTogether(made, entries),
       bundleAlone(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),
       bundleAlone(made, 'inline', { builds: 'builds-inline' }),
       bundleAlone(made, 'worker/in-worker', { as: 'wgemm-worker', builds: 'builds-worker' }),
@@ -390,7 +391,7 @@ export async function makeDist() {
       bundleAlone(made, 'instance/threads/glue', { as: 'wgemm-mt' }),
     ];
     await Promise.all([declarations, ...bundles]);
-    const declared = declarationsOf(made, ['index', 'worker', 'inline', 'linear', 'onnx', 'tfjs']);
+    const declared = declarationsOf(made, ['inline', ...entries]);
     // Declarations of internal modules stay out.
     for (const path of filesIn(made))
       if (path.endsWith('.d.ts') && !declared.has(relative(made, path))) rmSync(path);
@@ -398,15 +399,15 @@ export async function makeDist() {
 }
 
 /**
- * Makes build/example-library/: the entries `wgemm` and `wgemm/linear`, with the one build that the
- * examples use. With `models`, it makes build/example-models-library/ instead, which also has
- * `wgemm/onnx` and the module with the operators of models.
+ * Makes build/example-library/: the entries `wgemm`, `wgemm/linear` and `wgemm/search`, with the
+ * one build that the examples use. With `models`, it makes build/example-models-library/ instead,
+ * which also has `wgemm/onnx` and the module with the operators of models.
  */
 export async function makeExampleLibrary({ models = false } = {}) {
   const name = 'wgemm-relaxed';
   await buildPreset(name.replace('wgemm', 'wasm'), models ? 'wgemm_modules' : 'wgemm_wasm');
   const folder = join(root, 'build', models ? 'example-models-library' : 'example-library');
-  const entries = ['index', 'linear', ...(models ? ['onnx'] : [])];
+  const entries = ['index', 'linear', 'search', ...(models ? ['onnx'] : [])];
   await makeFolder(folder, [name, ...(models ? [`${name}-models`] : [])], (made) =>
     bundleTogether(made, entries, 'relaxed'),
   );

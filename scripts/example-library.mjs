@@ -7,6 +7,7 @@ const fileOf = (name) => new URL(`../build/${folder}/${name}.js`, import.meta.ur
 const files = {
   wgemm: fileOf('index'),
   'wgemm/linear': fileOf('linear'),
+  'wgemm/search': fileOf('search'),
   'wgemm/onnx': fileOf('onnx'),
 };
 

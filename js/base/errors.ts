@@ -130,8 +130,8 @@ export class OutOfMemoryError extends GemmError {
 }
 
 /**
- * Weights were packed for another operation, or bytes are not packed weights. `code` is
- * `PACK_MISMATCH`.
+ * Weights were packed for another operation, or bytes are not packed weights, a layer or an index.
+ * `code` is `PACK_MISMATCH`.
  *
  * @category Errors
  */
@@ -144,8 +144,8 @@ export class PackMismatchError extends GemmError {
 }
 
 /**
- * A tensor, packed weights, a layer or an instance was used after its `dispose()`. `code` is
- * `DISPOSED`.
+ * A tensor, packed weights, a layer, an index or an instance was used after its `dispose()`. `code`
+ * is `DISPOSED`.
  *
  * @category Errors
  */

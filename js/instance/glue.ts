@@ -39,6 +39,8 @@ export interface CoreModule {
   serializedBytes(weights: number): number;
   serialize(weights: number, bytes: number, length: number): number;
   deserialize(bytes: number, length: number): number;
+  /** Indexes of vectors: bindings/search.cc. */
+  vectors(this: void, operation: number): number;
   kernelCount(): number;
   kernel(index: number): void;
   errorMessage(): number;

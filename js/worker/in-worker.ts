@@ -21,10 +21,14 @@ import { explainCall } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { packWeights, readWeights } from '../ops/pack.js';
 import { Recording, recordCalls } from '../ops/record.js';
+import { readIndex } from '../search/deserialize.js';
+import { VectorIndex } from '../search/vector-index.js';
 import { errorAnswer } from './errors.js';
+import { callIndex, indexMethods, stateOf } from './index-calls.js';
 import {
   type Answer,
   type CallOrder,
+  type IndexMethod,
   type Method,
   type ModelOrder,
   operandsOf,
@@ -127,7 +131,8 @@ export const models: {
   ) => Promise<WorkerModel>;
 } = {};
 
-type WorkerObject = HeapTensor | PackedWeights | Recording | Layer | WorkerModel | WorkerState;
+type WorkerObject =
+  HeapTensor | PackedWeights | Recording | Layer | VectorIndex | WorkerModel | WorkerState;
 
 /** The objects that the handles of the page stand for, by number. */
 const objects = new Map<number, WorkerObject>();
@@ -240,8 +245,17 @@ const computations = Object.fromEntries(
   Object.keys(operations).map((name) => [name, computeBy(name as OperationName)]),
 ) as Record<OperationName, RunMethod<OperationName>>;
 
+const ofIndexes = Object.fromEntries(
+  indexMethods.map((method) => [
+    method,
+    (values: Values[IndexMethod], [operand]: (Operand | null)[]) =>
+      callIndex(objects.get(values.object) as VectorIndex, method, values, tensorOf(operand)),
+  ]),
+) as unknown as { readonly [M in IndexMethod]: RunMethod<M> };
+
 const calls: { readonly [M in Method]: RunMethod<M> } = {
   ...computations,
+  ...ofIndexes,
   attention: ({ attributes }, operands) => models.attention?.(core, attributes, operands, false),
   createGemm: start,
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
@@ -265,7 +279,9 @@ const calls: { readonly [M in Method]: RunMethod<M> } = {
   read: (_, [tensor]) => read(tensor?.source as HeapTensor),
   write: ({ offset }, [tensor, data]) =>
     write(tensor?.source as HeapTensor, data?.source as DataArray, offset),
-  serialize: (_, [weights]) => (weights?.source as PackedWeights | Layer).serialize(),
+  serialize: (_, [weights]) => (weights?.source as PackedWeights | Layer | VectorIndex).serialize(),
+  createIndex: (settings) => new VectorIndex(core, settings),
+  deserializeIndex: (_, [bytes]) => readIndex(core, bytes as Operand),
 };
 
 function run({ method, values }: CallOrder, operands: (Operand | null)[]): unknown {
@@ -380,14 +396,17 @@ function explain(
 }
 
 function runLayer(layer: Layer, operands: (Operand | null)[]): unknown {
-  const [x, out] = operands.map((operand) => {
-    if (operand === null) return undefined;
-    const { source, shape, strides, offset, dtype } = operand;
-    const places = { strides: strides ?? undefined, offset: offset ?? undefined };
-    return { data: source, shape, ...places, dtype: core.dtypes[dtype] };
-  });
+  const [x, out] = operands.map(tensorOf);
   const result = layer.run(x, { out });
   return HeapTensor.is(operands[1]?.source) ? undefined : result; // the page has the handle
+}
+
+/** An operand as a tensor. */
+function tensorOf(operand: Operand | null | undefined) {
+  if (!operand) return undefined;
+  const { source, shape, strides, offset, dtype } = operand;
+  const places = { strides: strides ?? undefined, offset: offset ?? undefined };
+  return { data: source, shape, ...places, dtype: core.dtypes[dtype] };
 }
 
 function read({ data, size }: HeapTensor): DataArray {
@@ -411,6 +430,10 @@ function isLayer(result: unknown): result is Layer {
   return typeof result === 'object' && result !== null && 'inputs' in result;
 }
 
+function isIndex(result: unknown): result is VectorIndex {
+  return typeof result === 'object' && result !== null && 'nextPosition' in result;
+}
+
 function isModel(result: unknown): result is WorkerModel {
   return typeof result === 'object' && result !== null && 'described' in result;
 }
@@ -423,6 +446,7 @@ function isState(result: unknown): result is WorkerState {
 function outcomeOf(result: unknown): Outcome {
   if (result instanceof Sent) return { ...result };
   if (isModel(result)) return { held: hold(result), value: result.described, buffers: [] };
+  if (isIndex(result)) return { held: hold(result), value: stateOf(result), buffers: [] };
   if (
     HeapTensor.is(result) ||
     PackedWeights.is(result) ||
@@ -447,6 +471,8 @@ function hold(object: WorkerObject): Held {
     const { inputs, outputs, dtype, byteLength } = object;
     return { kind: 'weights', id, dtype, shape: [inputs, outputs], byteLength };
   }
+  if (isIndex(object))
+    return { kind: 'weights', id, dtype: object.dtype, shape: [], byteLength: 0 };
   const { dtype, shape } = object;
   if (HeapTensor.is(object)) return { kind: 'tensor', id, dtype, shape };
   return { kind: 'weights', id, dtype, shape, op: object.op, byteLength: object.byteLength };

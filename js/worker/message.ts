@@ -9,18 +9,20 @@ import type { DataArray, DType } from '../base/tensor.js';
 import type { OperationName } from '../call/call.js';
 import { findIn, type Handle, type Operand, operandOf } from '../call/operand.js';
 import type { HeapTensor, PackedWeights } from '../instance/heap.js';
-import type { Info, Settings } from '../instance/start-core.js';
+import type { Info, Settings as InstanceSettings } from '../instance/start-core.js';
 import type { LinearArguments } from '../linear/arguments.js';
 import type { AllocArguments } from '../ops/alloc.js';
 import { parameterNames } from '../ops/operations.js';
 import type { PackArguments } from '../ops/pack.js';
+import type { PlainFilter, Settings } from '../search/arguments.js';
+import type { IndexInfo, SearchOut, VectorId } from '../search/types.js';
 
 /** @internal By call: its arguments besides the operands. The page has checked them. */
 export interface Values extends Record<
   OperationName | 'attention',
   { readonly attributes: Float64Array }
 > {
-  createGemm: Omit<Settings, 'assets'> & { readonly hasAssets: boolean };
+  createGemm: Omit<InstanceSettings, 'assets'> & { readonly hasAssets: boolean };
   explain: { readonly operation: OperationName; readonly attributes: Float64Array };
   /** Its operands are the operands of PackArguments. */
   pack: Omit<PackArguments, 'operands'>;
@@ -58,6 +60,48 @@ export interface Values extends Record<
   write: { readonly offset: number };
   /** Its operand is the weights. */
   serialize: undefined;
+  createIndex: Settings;
+  /** Its operand is the bytes. */
+  deserializeIndex: undefined;
+  /** Its operand is the vectors. `object`, also below: the number of the index. */
+  add: { readonly object: number; readonly ids: readonly VectorId[] | null };
+  /** Its operand is the vectors. */
+  update: { readonly object: number; readonly ids: readonly VectorId[] | null };
+  remove: { readonly object: number; readonly ids: readonly VectorId[] };
+  /** Its operand is the query. */
+  search: {
+    readonly object: number;
+    readonly k: number;
+    readonly filter: PlainFilter | undefined;
+    readonly minScore: number | undefined;
+    readonly candidates: number | undefined;
+    readonly fast: number;
+    /** Whether the outcome is a SearchResult, and not matches. */
+    readonly hasOut: boolean;
+  };
+  idOf: { readonly object: number; readonly position: number };
+  /** Its operand is the query. */
+  maxSim: { readonly object: number; readonly documents: Uint32Array; readonly fast: number };
+}
+
+/** @internal The calls of an index. Each has an IndexAnswer as outcome. */
+export type IndexMethod = 'add' | 'update' | 'remove' | 'search' | 'idOf' | 'maxSim';
+
+/** @internal An index in the worker, as the page knows it. */
+export type IndexState = Pick<
+  IndexInfo,
+  'dimensions' | 'metric' | 'dtype' | 'size' | 'nextPosition' | 'byteLength'
+>;
+
+/** @internal */
+export interface IndexAnswer {
+  readonly state: IndexState;
+  readonly result: unknown;
+}
+
+/** @internal Matches. Row i begins at i * step. */
+export interface SearchResult extends Required<SearchOut> {
+  readonly step: number;
 }
 
 /** @internal The page's request to load a model. js/onnx/run/in-worker.ts reads it. */

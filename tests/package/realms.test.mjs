@@ -3,7 +3,14 @@ import { smoke, smokeOfWorker } from './smoke.mjs';
 
 const { test } = globalThis;
 
-for (const entry of ['wgemm', 'wgemm/worker', 'wgemm/inline', 'wgemm/linear', 'wgemm/onnx'])
+for (const entry of [
+  'wgemm',
+  'wgemm/worker',
+  'wgemm/inline',
+  'wgemm/linear',
+  'wgemm/search',
+  'wgemm/onnx',
+])
   test(entry, async () => {
     const found = await import(entry);
     const wgemm = found.createGemm ? found : { ...(await import('wgemm')), ...found };

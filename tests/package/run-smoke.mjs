@@ -6,7 +6,7 @@ import { smoke, smokeOfTfjs, smokeOfWorker } from './smoke.mjs';
 // A runtime that ends before a promise is settled returns 0: the printed line proves success.
 const [, , entry] = process.argv;
 const found = await import(entry);
-// `wgemm/linear`, `wgemm/onnx` and `wgemm/tfjs` work with instances of `wgemm`.
+// `wgemm/linear`, `wgemm/search`, `wgemm/onnx` and `wgemm/tfjs` work with instances of `wgemm`.
 const wgemm = found.createGemm ? found : { ...(await import('wgemm')), ...found };
 await smoke(wgemm);
 if (entry === 'wgemm/worker') await smokeOfWorker(wgemm);

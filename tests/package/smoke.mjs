@@ -22,13 +22,15 @@ const onnx = Uint8Array.from(
 
 /**
  * Tests the API of `wgemm` and `wgemm/inline`, and of `wgemm/worker`, whose calls return
- * promises instead of values. Tests layers and models if the entry has them.
+ * promises instead of values. Tests layers, indexes and models if the entry has them.
  */
 export async function smoke(
   {
     createGemm,
     createLinear,
     deserializeLinear,
+    createIndex,
+    deserializeIndex,
     loadModel,
     GemmError,
     ShapeError,
@@ -67,6 +69,19 @@ export async function smoke(
     const results = [await layer.run(a), await same.run(a)].map(({ data }) => Array.from(data));
     expect('a layer that was saved', results[1], results[0]);
     expect('a layer', results[0].map(Math.round), [4, 5, 10, 11]);
+  }
+
+  if (createIndex) {
+    const index = await createIndex(wg, { dimensions: 2 });
+    await index.add(Float32Array.of(1, 0, 0, 1, 3, 4), ['east', 'north', 'é']);
+    const same = await deserializeIndex(wg, await index.serialize());
+    const found = await same.search([0, 2], 2);
+    expect(
+      'a search',
+      found.map(({ id }) => id),
+      ['north', 'é'],
+    );
+    expect('a search in an index that was saved', await index.search([0, 2], 2), found);
   }
 
   if (loadModel) {

@@ -283,6 +283,48 @@ export async function use(weights: F32, bias: F32, x: F32, is8Bit: boolean): Pro
 }
 `;
 
+/** A program with indexes, here and in a worker. */
+export const indexes = `
+import { createGemm } from 'wgemm';
+import { createIndex, deserializeIndex, type Match, type VectorIndex } from 'wgemm/search';
+import {
+  createGemm as startWorker, createIndex as createInWorker, type WorkerVectorIndex,
+} from 'wgemm/worker';
+
+export async function use(data: Float32Array, bytes: Uint8Array): Promise<number> {
+  const wg = await createGemm();
+  const index: VectorIndex<string> = createIndex(wg, {
+    dimensions: 3, metric: 'dot', dtype: 'int8', rescore: 'bfloat16', capacity: 9,
+  });
+  const first: number = index.add(data, ['a', 'b']);
+  index.update({ data, shape: [2, 3] }, ['a', 'b']);
+  const one: Match<string>[] = index.search([1, 2, 3], 2, {
+    filter: (id, position) => id.length > position, minScore: 0.5, candidates: 20, fast: true,
+  });
+  const two: Match<string>[] = index.search({ data, shape: [3] }, 2, { filter: new Set(['a']) });
+  const many: Match<string>[][] = index.search({ data, shape: [2, 3] }, 2);
+  const shape: number[] = [3];
+  const either: Match<string>[] | Match<string>[][] = index.search({ data, shape }, 2);
+  const out = { positions: new Uint32Array(4), scores: new Float32Array(4) };
+  const found: number = index.search({ data, shape: [2, 3] }, 2, { out });
+  const id: string | undefined = index.idOf(0);
+  const sums: Float32Array = index.maxSim(data, Uint32Array.of(1), { out: new Float32Array(1) });
+  const plain = deserializeIndex(wg, index.serialize());
+  const ids: number[] = plain.search(data, 1).map((match) => match.id);
+  const there: WorkerVectorIndex = await createInWorker(await startWorker(), { dimensions: 3 });
+  const far: Match[] = await there.search(data, 1, { filter: Uint32Array.of(1) });
+  // @ts-expect-error: no such metric
+  createIndex(wg, { dimensions: 3, metric: 'l2' });
+  // @ts-expect-error: its ids are strings
+  index.add(data, [1, 2]);
+  // @ts-expect-error: a worker takes no function
+  await there.search(data, 1, { filter: () => true });
+  index.dispose();
+  return first + one.length + two.length + many.length + either.length + found + sums.length +
+    ids.length + far.length + bytes.length + (id ?? '').length;
+}
+`;
+
 /** Models. */
 export const models = `
 import { createGemm } from 'wgemm';

@@ -19,9 +19,11 @@ import {
 } from 'wgemm';
 import { createLinear } from 'wgemm/linear';
 import { loadModel, readOnnx } from 'wgemm/onnx';
+import { createIndex } from 'wgemm/search';
 import { install } from 'wgemm/tfjs';
 import {
   createGemm as startWorker,
+  createIndex as createIndexThere,
   createLinear as createLinearThere,
   type WorkerGemm,
 } from 'wgemm/worker';
@@ -237,6 +239,22 @@ const calls: Record<string, (as: As) => unknown> = {
     const weights = as(quantize(floats([2, 2]), { symmetric: true, axis: 1 }));
     return createLinear(wg, as({ weights, input, output })).run(as(codes([2, 2])));
   },
+  createIndex: (as) => {
+    const options = { dimensions: 2, metric: 'dot', dtype: 'int8', rescore: 'float32' } as const;
+    const index = createIndex<string>(wg, as({ ...options, capacity: 3 }));
+    const out = { positions: new Uint32Array(4), scores: new Float32Array(4) };
+    const found = { found: new Uint32Array(2) };
+    const results = [
+      index.add(as(floats([2, 2])), ['a', 'b']),
+      index.update(as(floats([1, 2])), ['b']),
+      index.search(as(floats([2])), 2, as({ filter: ['a'], minScore: 1, candidates: 3 })),
+      index.search(as(floats([2, 2])), 2, as({ fast: false, out: as({ ...out, ...found }) })),
+      ...[out.positions, out.scores, found.found].map((array) => Array.from(array)),
+      index.maxSim(as(floats([2, 2])), Uint32Array.of(3), as({ fast: false, out: out.scores })),
+    ];
+    index.dispose();
+    return results;
+  },
   readOnnx: async (as) =>
     (await readOnnx(model(), as({ externalData }))).graph.initializers.get('w')?.data,
   loadModel: async (as) => {
@@ -294,6 +312,22 @@ const calls: Record<string, (as: As) => unknown> = {
     const weights = as(quantize(floats([2, 2]), { symmetric: true, axis: 1 }));
     const layer = await createLinearThere(there, as({ weights, input, bias: as(floats([2])) }));
     return await layer.run(as(codes([2, 2])), as({ out: as(empty([2, 2])) as never }));
+  },
+  'createIndex in a worker': async (as) => {
+    const { signal } = new AbortController();
+    const index = await createIndexThere(
+      there,
+      as({ dimensions: 2, dtype: 'int8' as const, signal }),
+    );
+    const out = { positions: new Uint32Array(4), scores: new Float32Array(4) };
+    const results = [
+      await index.add(as(floats([2, 2])), null, as({ signal })),
+      await index.search(as(floats([2, 2])), 2, as({ filter: [1], out: as(out), signal })),
+      ...[out.positions, out.scores].map((array) => Array.from(array)),
+      await index.remove(0, as({ signal })),
+    ];
+    index.dispose();
+    return results;
   },
 };
 

@@ -44,7 +44,7 @@ describe.each(entries)('%s', (entry) => {
 
   it('leaves it to the runtime which flag to give', async () => {
     const folder = dirname(fileURLToPath(import.meta.resolve('wgemm')));
-    const scripts = ['index.js', 'worker.js', 'worker-linear.js'];
+    const scripts = ['index.js', 'worker.js', 'worker-linear.js', 'worker-search.js'];
     const flags = scripts.map((script) => `--allow-fs-read=${join(folder, script)}`);
     for (const [name, message] of (await errorsIn(
       entry,

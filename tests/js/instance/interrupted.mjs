@@ -3,6 +3,7 @@
 // ends when nothing keeps it alive.
 import vm from 'node:vm';
 import { createGemm, GemmError } from 'wgemm';
+import { createIndex } from 'wgemm/search';
 
 const [simd, threads, scenario] = process.argv.slice(2);
 const create = (options) => createGemm({ simd, threads: Number(threads), ...options });
@@ -41,6 +42,9 @@ function prepare(wg) {
   const weights = wg.pack(b, { op: 'gemm' });
   const bytes = weights.serialize();
   const into = { out };
+  const index = createIndex(wg, { dimensions: 30, metric: 'dot', capacity: 32 });
+  index.add(a);
+  const matches = { positions: new Uint32Array(5), scores: new Float32Array(5) };
   const inputs = { a: quantized, aScale: 1, b: quantized, bScale: 1, aZeroPoint: 3 };
   let last; // what a call did not come to dispose of
   const calls = {
@@ -56,11 +60,27 @@ function prepare(wg) {
     pack: () => (last = wg.pack(b, { op: 'gemm' })).dispose(),
     serialize: () => weights.serialize(),
     deserialize: () => (last = wg.deserialize(bytes)).dispose(),
+    'search with out': () => {
+      index.search(a.data.subarray(0, 30), 5, { out: matches });
+      return matches.scores;
+    },
+    'search of several': () =>
+      index.search(a, 5).flatMap((found) => found.map(({ score }) => score)),
     explain: () => void wg.explain('gemm', a, b),
     'alloc and dispose': () => (last = wg.alloc('float32', [10, 10])).dispose(),
     memory: () => void wg.memory(),
   };
-  const tensors = [heapA, heapB, out, heapLarge, outLarge, heapQuantized, outQuantized, weights];
+  const tensors = [
+    heapA,
+    heapB,
+    out,
+    heapLarge,
+    outLarge,
+    heapQuantized,
+    outQuantized,
+    weights,
+    index,
+  ];
   return {
     wg,
     calls,
