@@ -38,11 +38,11 @@ const top = Number(options.top);
 if (!(Number.isSafeInteger(top) && top > 0))
   end(`--top is ${options.top}; it must be a whole number above 0.`);
 
-const [{ createGemm }, { createEmbedder }, { readFolder }, { float32Index }] = await Promise.all([
+const [{ createGemm }, { createEmbedder }, { readFolder }, { createIndex }] = await Promise.all([
   import('wgemm'),
   import('./embedder.mjs'), // which imports wgemm/onnx
   import('./folder.mjs'),
-  import('../search/index.mjs'),
+  import('wgemm/search'),
 ]).catch((error) => {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
   return end('wgemm is not built here: run `npm run embed`, which builds it first.');
@@ -69,17 +69,17 @@ try {
   const seconds = (performance.now() - start) / 1000;
   console.log(`embedded ${texts.length} texts in ${seconds.toFixed(2)} s\n`);
 
-  const vectors = wg.alloc('float32', [texts.length, embeddings[0].length]);
-  embeddings.forEach((embedding, i) => vectors.data.set(embedding, i * embedding.length));
+  const index = createIndex(wg, { dimensions: embeddings[0].length });
+  for (const embedding of embeddings) index.add(embedding);
   const wanted = await embedder.embed(options['query-prefix'] + query);
-  for (const { index, cosine } of float32Index(wg, vectors).search(wanted, top))
-    console.log(`${cosine.toFixed(3)}  ${texts[index]}`);
+  for (const { id, score } of index.search(wanted, top))
+    console.log(`${score.toFixed(3)}  ${texts[id]}`);
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;
 } finally {
   embedder?.dispose();
-  wg?.dispose(); // frees all tensors, too
+  wg?.dispose(); // frees the index, too
 }
 
 /** The lines that are not empty. */

@@ -1,80 +1,85 @@
-// Finds the ten nearest of 100,000 vectors by wgemm: exactly in float32, while int8 may miss one.
+// Finds the ten nearest of 100,000 vectors by wgemm/search in three types, and by plain JavaScript.
 // Run it with `npm run search`, which builds wgemm first.
-import { searchInJavaScript } from './plain.mjs';
-import { agreement } from './top.mjs';
+import { agreement, searchInJavaScript } from './plain.mjs';
 import { makeVectors } from './vectors.mjs';
 
 const count = 100_000;
 const size = 384;
 const seed = 1;
 const queries = 25;
-const wanted = 10;
+const k = 10;
 
-const [{ createGemm }, { float32Index, int8Index }] = await Promise.all([
+/** The options of each index, and the part of the nearest that it must find. */
+const indexes = [
+  [{ dtype: 'float32' }, 1],
+  [{ dtype: 'bfloat16' }, 0.95],
+  [{ dtype: 'int8', rescore: 'bfloat16' }, 0.95],
+];
+
+const [{ createGemm }, { createIndex }] = await Promise.all([
   import('wgemm'),
-  import('./index.mjs'), // which imports wgemm, too
+  import('wgemm/search'),
 ]).catch((error) => {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
   console.error('wgemm is not built here: run `npm run search`, which builds it first.');
   process.exit(1);
 });
 
+const rows = new Float32Array(count * size);
+timed(`made ${count.toLocaleString('en')} vectors of ${size} dimensions`, () =>
+  Array.from(makeVectors({ data: rows, shape: [count, size] }, seed)),
+);
+const queryOf = (i) => rows.subarray(i * size, (i + 1) * size);
+const chosen = Array.from({ length: queries }, (_, i) => queryOf(i * Math.floor(count / queries)));
+
 const wg = await createGemm();
 try {
   console.log(`wgemm ${wg.info.version}: build ${wg.info.build}, ${wg.info.threads} thread`);
-  const vectors = wg.alloc('float32', [count, size]);
-  timed(`made ${count.toLocaleString('en')} vectors of ${size} dimensions`, () =>
-    finish(makeVectors(vectors, seed)),
-  );
-  const int8 = timed('packed them as int8', () => finish(int8Index(wg, vectors)));
-  const float32 = float32Index(wg, vectors);
-  const cosines = new Float32Array(count);
-  console.log(`the ${wanted} nearest of ${queries} queries, one by one:\n`);
+  console.log(`the ${k} nearest of ${queries} queries, one by one:\n`);
 
-  const expected = compare('plain JavaScript', (query) =>
-    searchInJavaScript(vectors, query, wanted, cosines),
-  );
-  compare('float32', (query) => float32.search(query, wanted), expected);
-  compare('int8', (query) => int8.search(query, wanted), expected);
+  const scores = new Float32Array(count);
+  const plain = compare((query) => searchInJavaScript(rows, query, k, scores));
+  console.log(line('plain JavaScript', plain.ms));
 
-  /** Searches for each query. Prints ms per query, and how many are as expected. */
-  function compare(name, search, expected) {
-    const times = [];
-    const results = Array.from({ length: queries }, (_, i) => {
-      const row = i * Math.floor(count / queries);
-      const query = vectors.data.slice(row * size, (row + 1) * size);
-      search(query); // the first time is slower, until the engine has compiled the code
-      const start = performance.now();
-      const found = search(query);
-      times.push(performance.now() - start);
-      return found;
-    });
-    const median = times.sort((a, b) => a - b)[queries >> 1];
-    let line = `${name.padEnd(17)}${median.toFixed(2).padStart(6)} ms per query`;
-    if (expected) {
-      const agree = results.reduce((sum, found, i) => sum + agreement(found, expected[i]), 0);
-      line += `, ${agree} of ${queries * wanted} agree`;
-      // float32 is exact. int8 may miss some: its candidates are chosen by rounded cosines.
-      if (agree < { float32: 1, int8: 0.98 }[name] * queries * wanted) throw new Error(line);
-    }
-    console.log(line);
-    return results;
+  for (const [options, expected] of indexes) {
+    const index = createIndex(wg, { dimensions: size, capacity: count, ...options });
+    index.add(rows);
+    const { ms, results } = compare((query) => index.search(query, k));
+    const agree = results.reduce((sum, found, i) => {
+      const ids = found.map(({ id }) => id);
+      return sum + agreement(ids, rows, chosen[i], plain.results[i]);
+    }, 0);
+    const name = Object.values(options).join(' + ');
+    const megabytes = `${Math.round(index.byteLength / 1e6)} MB`.padStart(6);
+    const text = `${line(name, ms)}, ${megabytes}, ${agree} of ${queries * k} agree`;
+    // float32 is exact. The other types round the vectors, and may miss some.
+    if (agree < expected * queries * k) throw new Error(text);
+    console.log(text);
+    index.dispose();
   }
 } finally {
-  wg.dispose(); // frees all tensors and weights too
+  wg.dispose();
 }
 
-/** Runs all steps, and returns what they return. */
-function finish(steps) {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
+/** Searches for each query. Returns the results, and the median of the times in ms. */
+function compare(search) {
+  const times = [];
+  const results = chosen.map((query) => {
+    search(query); // the first time is slower, until the engine has compiled the code
+    const start = performance.now();
+    const found = search(query);
+    times.push(performance.now() - start);
+    return found;
+  });
+  return { ms: times.sort((a, b) => a - b)[queries >> 1], results };
+}
+
+function line(name, ms) {
+  return `${name.padEnd(17)}${ms.toFixed(2).padStart(6)} ms per query`;
 }
 
 function timed(name, run) {
   const start = performance.now();
-  const result = run();
+  run();
   console.log(`${name} in ${((performance.now() - start) / 1000).toFixed(2)} s`);
-  return result;
 }

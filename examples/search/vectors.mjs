@@ -8,32 +8,37 @@ const rowsPerStep = 2000; // some ms
 
 /**
  * Fills rows of `vectors` in steps: it yields the fraction that is done. It returns the cluster of
- * each row, and `axes` of shape [size, 2]: the two directions of the plane, as columns.
+ * each row, and the projections of the rows to the plane: x and y of each, from -1 to 1.
  *
- * @param vectors float32 of shape [count, size]. Its `data` is read again in each step
+ * @param vectors float32 of shape [count, size]
  */
 export function* makeVectors(vectors, seed) {
-  const [count, size] = vectors.shape;
+  const {
+    data,
+    shape: [count, size],
+  } = vectors;
   const random = seededRandom(seed);
   const [u, v] = directions(2, size, [], random);
   const centres = directions(clusters, size, [u, v], random);
   const shapes = Array.from({ length: clusters }, (_, i) => shapeOf(i, random));
   const clusterOf = Uint8Array.from({ length: count }, () => Math.floor(clusters * random()));
+  const places = new Float32Array(2 * count);
   for (let first = 0; first < count; first += rowsPerStep) {
-    const data = vectors.data;
     for (let i = first; i < Math.min(first + rowsPerStep, count); ++i) {
       const [x, y] = placeIn(shapes[clusterOf[i]], random);
       const row = data.subarray(i * size, (i + 1) * size);
-      fillRow(row, x, y, u, v, centres[clusterOf[i]], random);
+      places.set(fillRow(row, x, y, u, v, centres[clusterOf[i]], random), 2 * i);
     }
     yield Math.min(first + rowsPerStep, count) / count;
   }
-  const axes = new Float32Array(2 * size);
-  for (let j = 0; j < size; ++j) axes.set([u[j], v[j]], 2 * j);
-  return { clusterOf, axes };
+  return { clusterOf, places };
 }
 
-/** A vector of length 1 at (x, y) in the plane. Its centre gets the rest of the length. */
+/**
+ * A vector of length 1 near (x, y) in the plane. Its centre gets the rest of the length.
+ *
+ * @returns its projection to the plane
+ */
 function fillRow(row, x, y, u, v, centre, random) {
   const rest = Math.sqrt(Math.max(0, 1 - x * x - y * y - noise * noise));
   const spread = noise * Math.sqrt(12 / row.length); // of uniform numbers with that length
@@ -44,7 +49,13 @@ function fillRow(row, x, y, u, v, centre, random) {
     squares += value * value;
   }
   const factor = 1 / Math.sqrt(squares);
-  for (let j = 0; j < row.length; ++j) row[j] *= factor;
+  let [along, across] = [0, 0];
+  for (let j = 0; j < row.length; ++j) {
+    row[j] *= factor;
+    along += row[j] * u[j];
+    across += row[j] * v[j];
+  }
+  return [along, across];
 }
 
 // --- the plane -----------------------------------------------------------------------------------

@@ -1,23 +1,25 @@
-/** The nearest of many vectors, by examples/search. */
+/** The nearest of many vectors: indexes of wgemm/search, and the loops of examples/search. */
 import { transfer } from 'comlink';
-import { createGemm, type Gemm, type HeapTensor, OutOfMemoryError } from 'wgemm';
-import { float32Index, int8Index } from '../../../search/index.mjs';
-import { searchInJavaScript } from '../../../search/plain.mjs';
+import { createGemm, type Gemm, OutOfMemoryError } from 'wgemm';
+import { createIndex, type IndexOptions } from 'wgemm/search';
+import { agreement, searchInJavaScript } from '../../../search/plain.mjs';
 import { makeVectors as makeInSteps } from '../../../search/vectors.mjs';
 import { threads } from './instance.ts';
 import type { Report } from './report.ts';
 
 export type Form = 'float32' | 'int8' | 'loop';
 
-export interface Neighbour {
-  index: number;
-  cosine: number;
+/** The nearest vectors, best first. */
+export interface Nearest {
+  positions: Uint32Array;
+  scores: Float32Array;
 }
 
-export interface Search {
+export interface Search extends Nearest {
   form: Form;
   ms: number;
-  found: Neighbour[];
+  /** How many of the nearest the loop found, too, if it searched. */
+  agreed?: number | undefined;
 }
 
 export interface Points {
@@ -28,8 +30,8 @@ export interface Points {
   /** The cluster of each vector. */
   clusterOf: Uint8Array;
   forms: Form[];
-  /** Bytes of the vectors: in float32, and in int8. */
-  bytes: { float32: number; int8: number };
+  /** Bytes of the vectors: of each index, and of the rows that the loop reads. */
+  bytes: Record<Form, number>;
   /** Why there is no wgemm, or why there are fewer vectors than were asked for; or ''. */
   lack: string;
 }
@@ -38,20 +40,20 @@ const size = 384;
 const seed = 1;
 const wanted = 10;
 const countIfShort = 25_000;
-/** The share of the time that making the vectors takes. Packing them takes the rest. */
-const share = 0.5;
+/** The share of the time that making the vectors takes. Making the indexes takes the rest. */
+const share = 0.6;
 
 interface Store {
-  vectors: { data: Float32Array; shape: readonly number[] };
-  search: Map<Form, (query: Float32Array, wanted: number) => Neighbour[]>;
+  rows: Float32Array;
+  search: Map<Form, (query: Float32Array) => Nearest>;
   dispose(): void;
 }
 
 let store: Store | undefined;
 
 /**
- * Makes vectors, packs them, and projects them to a plane. If memory is short, makes fewer. If
- * there is no wgemm, makes them in an array, and only the plain loop searches them.
+ * Makes vectors and their indexes. If memory is short, makes fewer. If there is no wgemm, only the
+ * plain loop searches them.
  *
  * @returns undefined if it was cancelled
  */
@@ -84,16 +86,83 @@ export function freeVectors(): void {
 /** Finds the ten nearest of a vector in some ways, and times each. */
 export function nearestTen(index: number, forms: Form[]): Search[] {
   if (!store) throw new Error('the vectors were freed');
-  const { vectors, search } = store;
-  const query = vectors.data.slice(index * size, (index + 1) * size);
-  return forms.map((form) => {
+  const { rows, search } = store;
+  const query = rows.subarray(index * size, (index + 1) * size);
+  const searches: Search[] = forms.map((form) => {
     const start = performance.now();
-    const found = search.get(form)!(query, wanted + 1);
+    const found = search.get(form)!(query);
     const ms = performance.now() - start;
-    // The nearest of all is the vector itself.
-    return { form, ms, found: found.filter((one) => one.index !== index).slice(0, wanted) };
+    return { form, ms, ...others(found, index) };
   });
+  const loop = searches.find(({ form }) => form === 'loop');
+  if (loop) {
+    const nearest = toMatches(loop);
+    for (const one of searches)
+      one.agreed = agreement(Array.from(one.positions), rows, query, nearest);
+  }
+  return searches;
 }
+
+/** The nearest of all is the vector itself, which is not shown. */
+function others({ positions, scores }: Nearest, index: number): Nearest {
+  const at = positions.indexOf(index);
+  if (at >= 0) {
+    positions.copyWithin(at, at + 1);
+    scores.copyWithin(at, at + 1);
+  }
+  return { positions: positions.subarray(0, wanted), scores: scores.subarray(0, wanted) };
+}
+
+const toMatches = ({ positions, scores }: Nearest) =>
+  Array.from(positions, (id, i) => ({ id, score: scores[i]! }));
+
+const emptyNearest = (): Nearest => ({
+  positions: new Uint32Array(wanted + 1),
+  scores: new Float32Array(wanted + 1),
+});
+
+// --- the indexes ---------------------------------------------------------------------------------
+
+/** An index of all vectors, and its search. It is made in steps. */
+function* makeIndex(wg: Gemm, vectors: Float32Array, options: Partial<IndexOptions>) {
+  const capacity = vectors.length / 384;
+  // #region index
+  const index = createIndex(wg, { dimensions: 384, metric: 'cosine', capacity, ...options });
+  for (let first = 0; first < capacity; first += 5000) {
+    index.add(vectors.subarray(384 * first, 384 * (first + 5000)));
+    yield index.size / capacity; // the page shows how far it is
+  }
+  // #endregion
+
+  // #region search
+  // The same arrays for each search: while the pointer moves, a search makes no object.
+  const out = { positions: new Uint32Array(11), scores: new Float32Array(11) };
+  const search = (vector: Float32Array) => {
+    index.search(vector, 11, { out });
+    return out;
+  };
+  // #endregion
+  return { search, byteLength: index.byteLength };
+}
+
+/** A search by the plain loop. */
+function loopOver(rows: Float32Array, count: number) {
+  const cosines = new Float32Array(count);
+  const out = emptyNearest();
+  return (query: Float32Array) => {
+    const found = searchInJavaScript(rows, query, wanted + 1, cosines);
+    found.forEach(({ id, score }: { id: number; score: number }, i: number) => {
+      out.positions[i] = id;
+      out.scores[i] = score;
+    });
+    return out;
+  };
+}
+
+const optionsOf = {
+  float32: { dtype: 'float32' },
+  int8: { dtype: 'int8', rescore: 'bfloat16' },
+} as const;
 
 async function make(
   wg: Gemm | undefined,
@@ -103,38 +172,29 @@ async function make(
 ): Promise<Points | undefined> {
   let isKept = false;
   try {
-    const vectors = wg ? wg.alloc('float32', [count, size]) : arrayOf(count);
-    const made = await run(makeInSteps(vectors, seed), (part) => report(share * part));
+    const rows = new Float32Array(count * size);
+    const made = await run(makeInSteps({ data: rows, shape: [count, size] }, seed), (part) =>
+      report(share * part),
+    );
     if (!made) return undefined;
     const search: Store['search'] = new Map();
-    let int8Bytes = 0;
-    if (wg) {
-      const tensor = vectors as HeapTensor<Float32Array>;
-      const int8 = await run(int8Index(wg, tensor), (part) => report(share + (1 - share) * part));
-      if (!int8) return undefined;
-      int8Bytes = int8.byteLength;
-      search.set('float32', float32Index(wg, tensor).search).set('int8', int8.search);
+    const bytes = { float32: 0, int8: 0, loop: rows.byteLength };
+    for (const [i, form] of (['float32', 'int8'] as const).entries()) {
+      if (!wg) break;
+      const index = await run(makeIndex(wg, rows, optionsOf[form]), (part) =>
+        report(share + ((1 - share) * (i + part)) / 2),
+      );
+      if (!index) return undefined;
+      search.set(form, index.search);
+      bytes[form] = index.byteLength;
     }
-    // The vectors are in the memory of the instance, which the loop reads as fast as an array.
-    const cosines = new Float32Array(count);
-    search.set('loop', (query, k) => searchInJavaScript(vectors, query, k, cosines));
-    const places = wg
-      ? wg.gemm(vectors as HeapTensor<Float32Array>, { data: made.axes, shape: [size, 2] }).data
-      : projected(vectors.data, made.axes, count);
-    store = { vectors, search, dispose: () => wg?.dispose() };
+    search.set('loop', loopOver(rows, count));
+    store = { rows, search, dispose: () => wg?.dispose() };
     isKept = true;
-    return transfer(
-      {
-        count,
-        size,
-        places,
-        clusterOf: made.clusterOf,
-        forms: [...search.keys()],
-        bytes: { float32: 4 * count * size, int8: int8Bytes },
-        lack,
-      },
-      [places.buffer as ArrayBuffer],
-    );
+    const { clusterOf, places } = made as { clusterOf: Uint8Array; places: Float32Array };
+    return transfer({ count, size, places, clusterOf, forms: [...search.keys()], bytes, lack }, [
+      places.buffer as ArrayBuffer,
+    ]);
   } finally {
     if (!isKept) wg?.dispose();
   }
@@ -153,22 +213,6 @@ async function run<T>(
     if (!(await report(value))) return undefined;
     last = performance.now();
   }
-}
-
-const arrayOf = (count: number) => ({
-  data: new Float32Array(count * size),
-  shape: [count, size],
-});
-
-/** The same projection without wgemm. */
-function projected(data: Float32Array, axes: Float32Array, count: number): Float32Array {
-  const places = new Float32Array(2 * count);
-  for (let i = 0; i < count; ++i)
-    for (let j = 0; j < size; ++j) {
-      places[2 * i]! += data[i * size + j]! * axes[2 * j]!;
-      places[2 * i + 1]! += data[i * size + j]! * axes[2 * j + 1]!;
-    }
-  return places;
 }
 
 const isOutOfMemory = (error: unknown) =>

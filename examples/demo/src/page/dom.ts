@@ -19,6 +19,13 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Sets a text that changes often: in the same node, since a node per frame would be garbage. */
+export function say(element: Element, text: string): void {
+  const { firstChild } = element;
+  if (firstChild instanceof Text) firstChild.data = text;
+  else element.textContent = text;
+}
+
 /** Makes an element of a drawing, with attributes, and with text. */
 export function draw<K extends keyof SVGElementTagNameMap>(
   tag: K,

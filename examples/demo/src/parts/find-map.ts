@@ -36,7 +36,8 @@ export class Grid {
   }
 
   nearest({ x, y }: Place): number {
-    const [column, row] = [cell(x), cell(y)];
+    const column = cell(x);
+    const row = cell(y);
     let found = 0;
     let best = Infinity;
     // A ring of cells at distance r is at least r - 1 cells away.
@@ -49,7 +50,10 @@ export class Grid {
             const index = this.#order[at]!;
             const distance =
               (this.#places[2 * index]! - x) ** 2 + (this.#places[2 * index + 1]! - y) ** 2;
-            if (distance < best) [best, found] = [distance, index];
+            if (distance < best) {
+              best = distance;
+              found = index;
+            }
           }
         }
       }
@@ -76,8 +80,9 @@ export function colorOf(cluster: number, dark: boolean): [number, number, number
   }) as [number, number, number];
 }
 
-export const cssOf = (cluster: number, dark: boolean): string =>
-  `rgb(${colorOf(cluster, dark).join(' ')})`;
+/** The colours as CSS has them, by cluster. */
+export const cssColors = (dark: boolean): string[] =>
+  Array.from({ length: 256 }, (_, cluster) => `rgb(${colorOf(cluster, dark).join(' ')})`);
 
 // --- drawing -------------------------------------------------------------------------------------
 
@@ -133,29 +138,32 @@ export function drawPoints(
 /** What is marked: the vector that was searched for, its nearest, and the cross of the keys. */
 export interface Marks {
   query?: number | undefined;
-  nearest: number[];
+  nearest?: Uint32Array | undefined;
   cross?: Place | undefined;
 }
 
-/** Marks are drawn with a rim in the colour of the page, so that they stand out from the points. */
+const none = new Uint32Array();
+
+/**
+ * Marks are drawn with a rim in the colour of the page, so that they stand out from the points. A
+ * moving pointer draws them in each frame, so this makes few objects.
+ */
 export function drawMarks(
   canvas: HTMLCanvasElement,
   sizeOnPage: number,
   { places }: Points,
-  { query, nearest, cross }: Marks,
+  { query, nearest = none, cross }: Marks,
 ): void {
   const ratio = fit(canvas, sizeOnPage);
   const context = canvas.getContext('2d')!;
   const styles = getComputedStyle(canvas);
-  const [ink, rim, accent] = ['--text', '--page', '--accent'].map((name) =>
-    styles.getPropertyValue(name),
-  ) as [string, string, string];
+  const ink = styles.getPropertyValue('--text');
+  const rim = styles.getPropertyValue('--page');
+  const accent = styles.getPropertyValue('--accent');
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, sizeOnPage, sizeOnPage);
-  const at = (index: number): [number, number] => [
-    toSquare(places[2 * index]!, sizeOnPage),
-    toSquare(-places[2 * index + 1]!, sizeOnPage),
-  ];
+  const left = (index: number) => toSquare(places[2 * index]!, sizeOnPage);
+  const top = (index: number) => toSquare(-places[2 * index + 1]!, sizeOnPage);
   const stroke = (width: number, color: string) => {
     context.lineWidth = width;
     context.strokeStyle = color;
@@ -166,14 +174,14 @@ export function drawMarks(
     context.lineCap = 'round';
     context.beginPath();
     for (const index of nearest) {
-      context.moveTo(...at(query));
-      context.lineTo(...at(index));
+      context.moveTo(left(query), top(query));
+      context.lineTo(left(index), top(index));
     }
     stroke(4 * part, rim);
     stroke(1.5, ink);
     const disc = (index: number, radius: number, color: string) => {
       context.beginPath();
-      context.arc(...at(index), radius, 0, 2 * Math.PI);
+      context.arc(left(index), top(index), radius, 0, 2 * Math.PI);
       context.fillStyle = color;
       context.fill();
       stroke(1.5, rim);

@@ -1,20 +1,19 @@
 /** Find: a map of many vectors, and the nearest of the one under the pointer. */
-import type { Form, Neighbour, Points, Search } from '../engine/find.ts';
+import type { Form, Nearest, Points, Search } from '../engine/find.ts';
 import type { Engine } from '../page/connect.ts';
-import { find, make } from '../page/dom.ts';
+import { find, make, say } from '../page/dom.ts';
 import { bytes, duration, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
-import { agreement } from '../../../search/top.mjs';
-import { cssOf, drawMarks, drawPoints, Grid, isDark, placeAt, type Place } from './find-map.ts';
+import { cssColors, drawMarks, drawPoints, Grid, isDark, placeAt, type Place } from './find-map.ts';
 
 const many = 100_000;
 const few = 25_000;
 
-/** ms without a move after which the loop checks the search. */
+/** ms without a move after which the loop checks the search. It would hold up a moving pointer. */
 const rest = 250;
 
-/** ms between two checks while the pointer moves: the loop holds up the search. */
-const betweenChecks = 800;
+/** ms between two changes of the texts while the pointer moves. The marks follow in each frame. */
+const betweenTexts = 100;
 
 /** How far an arrow key moves the cross, on a map from -1 to 1. */
 const step = 0.01;
@@ -27,9 +26,11 @@ const timesKept = 12;
 interface State {
   points: Points;
   grid: Grid;
+  /** By cluster. */
+  colors: string[];
   times: Map<Form, number[]>;
   query?: number | undefined;
-  nearest: Neighbour[];
+  nearest?: Nearest | undefined;
   cross?: Place | undefined;
 }
 
@@ -46,7 +47,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   if (isShort) {
     makeButton.textContent = 'Make 25,000 vectors';
     find(section, '#find-cost').textContent =
-      'This device has little memory, so there are only a quarter of them. They take 48 MB.';
+      'This device has little memory, so there are only a quarter of them. They take 107 MB.';
   }
 
   let state: State | undefined;
@@ -58,8 +59,8 @@ export function start(section: HTMLElement, engine: Engine): void {
   const mark = () => {
     if (!state) return;
     const { query, nearest, cross } = state;
-    const indices = nearest.map(({ index }) => index);
-    drawMarks(map, frame.clientWidth, state.points, { query, nearest: indices, cross });
+    const marks = { query, nearest: nearest?.positions, cross };
+    drawMarks(map, frame.clientWidth, state.points, marks);
   };
 
   // --- search: one at a time, and the newest next ------------------------------------------------
@@ -67,7 +68,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   let wanted: number | undefined;
   let isSearching = false;
   let isResting = false;
-  let lastCheck = 0;
+  let lastText = 0;
   let restTimer: ReturnType<typeof setTimeout> | undefined;
 
   const search = async () => {
@@ -78,16 +79,18 @@ export function start(section: HTMLElement, engine: Engine): void {
         const current = state;
         const index = wanted;
         wanted = undefined;
-        const isDue = isResting || performance.now() - lastCheck > betweenChecks;
-        const used = isDue || !has(current, chosen()) ? current.points.forms : [chosen()];
+        const used = isResting || !has(current, chosen()) ? current.points.forms : [chosen()];
         const results = await engine.nearestTen(index, used);
         if (state !== current) break; // it was freed meanwhile
-        if (isDue) lastCheck = performance.now();
         current.query = index;
-        current.nearest = (results.find(({ form }) => form === chosen()) ?? results.at(-1)!).found;
-        showResults(section, current, results);
+        current.nearest = results.find(({ form }) => form === chosen()) ?? results.at(-1)!;
         mark();
-        if (isResting && wanted === undefined) say(section, current);
+        keepTimes(current, results);
+        if (isResting || performance.now() - lastText > betweenTexts) {
+          lastText = performance.now();
+          showResults(section, current, results);
+        }
+        if (isResting && wanted === undefined) describe(section, current);
       }
     } catch (error) {
       showProblem(section, error);
@@ -179,7 +182,12 @@ export function start(section: HTMLElement, engine: Engine): void {
     if (made.lack) showProblem(section, lackOf(made), true);
     words.textContent = '';
     await nextTask();
-    state = { points: made, grid: new Grid(made.places), times: new Map(), nearest: [] };
+    state = {
+      points: made,
+      grid: new Grid(made.places),
+      colors: cssColors(isDark()),
+      times: new Map(),
+    };
     show(true);
     await nextTask();
     drawAll();
@@ -193,12 +201,12 @@ export function start(section: HTMLElement, engine: Engine): void {
   free.addEventListener('click', () => {
     clearTimeout(restTimer);
     wanted = undefined;
-    const held = state!.points.bytes;
+    const { float32, int8, loop } = state!.points.bytes;
     state = undefined;
     void engine.freeVectors();
     clear(section);
     find(section, '.notice').hidden = true;
-    find(section, '#find-words').textContent = `${bytes(held.float32 + held.int8)} were freed.`;
+    find(section, '#find-words').textContent = `${bytes(float32 + int8 + loop)} were freed.`;
     show(false);
     makeButton.focus({ preventScroll: true });
   });
@@ -206,7 +214,10 @@ export function start(section: HTMLElement, engine: Engine): void {
   new ResizeObserver(() => drawAll()).observe(frame);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     drawAll();
-    if (state) showList(section, state);
+    if (!state) return;
+    state.colors = cssColors(isDark());
+    find(section, '#find-list').replaceChildren();
+    showList(section, state);
   });
   show(false);
   makeButton.disabled = false;
@@ -235,16 +246,22 @@ const lackOf = ({ count, lack }: Points) =>
 
 // --- what the page shows of a search -------------------------------------------------------------
 
+function keepTimes({ times }: State, results: Search[]): void {
+  for (const { form, ms } of results) {
+    const last = times.get(form) ?? [];
+    times.set(form, last);
+    last.push(ms);
+    if (last.length > timesKept) last.shift();
+  }
+}
+
 function showResults(section: HTMLElement, state: State, results: Search[]): void {
-  const loop = results.find(({ form }) => form === 'loop')?.found;
-  for (const { form, ms, found } of results) {
-    const times = [...(state.times.get(form) ?? []), ms].slice(-timesKept);
-    state.times.set(form, times);
-    find(section, `#find-ms-${form}`).textContent = duration(meanOf(times) / 1000);
-    if (!loop || form === 'loop') continue;
+  for (const { form, agreed } of results) {
+    const seconds = meanOf(state.times.get(form)!) / 1000;
+    say(find(section, `#find-ms-${form}`), duration(seconds));
+    if (agreed === undefined || form === 'loop') continue;
     const cell = find(section, `#find-agree-${form}`);
-    const agreed: number = agreement(found, loop);
-    cell.textContent = `${agreed} of ${loop.length} agree`;
+    cell.textContent = `${agreed} of ${state.nearest!.positions.length} agree`;
     cell.dataset.query = String(state.query);
   }
   showList(section, state);
@@ -256,38 +273,40 @@ function meanOf(times: number[]): number {
   return kept.reduce((sum, ms) => sum + ms, 0) / kept.length;
 }
 
-function showList(section: HTMLElement, { points, query, nearest }: State): void {
-  const dark = isDark();
+function showList(section: HTMLElement, { points, colors, query, nearest }: State): void {
+  if (!nearest) return;
   const list = find(section, '#find-list');
   list.dataset.query = String(query);
-  list.replaceChildren(
-    ...nearest.map(({ index, cosine }) => {
-      const line = make('li');
-      line.dataset.index = String(index);
-      const cluster = points.clusterOf[index]!;
-      const swatch = make('span', '', 'find-swatch');
-      swatch.style.background = cssOf(cluster, dark);
-      swatch.title = `cluster ${cluster + 1}`;
-      line.append(
-        swatch,
-        make('span', whole(index)),
-        make('span', cosine.toFixed(4), 'find-cosine'),
-      );
-      return line;
-    }),
-  );
+  // The lines stay, so that a moving pointer makes no elements.
+  while (list.children.length < nearest.positions.length) list.append(makeLine());
+  nearest.positions.forEach((index, i) => {
+    const { children } = list.children[i]!;
+    const swatch = children[0] as HTMLElement;
+    const cluster = points.clusterOf[index]!;
+    const title = `cluster ${cluster + 1}`;
+    if (swatch.title !== title) swatch.style.background = colors[cluster]!;
+    swatch.title = title;
+    say(children[1]!, whole(index));
+    say(children[2]!, nearest.scores[i]!.toFixed(4));
+  });
 }
 
-function say(section: HTMLElement, { points, query, nearest }: State): void {
-  if (query === undefined || nearest.length === 0) return;
+function makeLine(): HTMLElement {
+  const line = make('li');
+  line.append(make('span', '', 'find-swatch'), make('span'), make('span', '', 'find-cosine'));
+  return line;
+}
+
+function describe(section: HTMLElement, { points, query, nearest }: State): void {
+  if (query === undefined || !nearest) return;
+  const { positions, scores } = nearest;
   const cluster = points.clusterOf[query]!;
-  const inside = nearest.filter(({ index }) => points.clusterOf[index] === cluster).length;
-  const [first] = nearest as [Neighbour];
-  const others = inside === nearest.length ? 'are all ten of its' : `are ${inside} of its ten`;
+  const inside = positions.filter((index) => points.clusterOf[index] === cluster).length;
+  const others = inside === positions.length ? 'are all ten of its' : `are ${inside} of its ten`;
   find(section, '#find-words').textContent =
     `Vector ${whole(query)} is in cluster ${cluster + 1}, as ${others} nearest. ` +
-    `The nearest is ${whole(first.index)}, with a cosine of ` +
-    `${first.cosine.toFixed(4)}.`;
+    `The nearest is ${whole(positions[0]!)}, with a cosine of ` +
+    `${scores[0]!.toFixed(4)}.`;
 }
 
 function clear(section: HTMLElement): void {
