@@ -26,14 +26,15 @@ export const npmFolders = {
   package: join('tests', 'package'),
   runtimes: join('tests', 'package', 'runtimes'),
   arm64: join('tests', 'arm64', 'node'),
+  search: join('tests', 'bench', 'search', 'packages'),
   site: 'docs',
   demo: join('examples', 'demo'),
 };
 
 /**
  * @param needs any of 'wasm', 'native', 'blas', 'ci', 'clang', 'fuzz', 'lint', 'mca', 'chromium',
- *   'firefox', 'webkit', 'release', 'package', 'runtimes', 'arm64', 'site', 'demo'. The project's
- *   npm packages are always set up.
+ *   'firefox', 'webkit', 'release', 'package', 'runtimes', 'arm64', 'search', 'site', 'demo'. The
+ *   project's npm packages are always set up.
  */
 export async function setUp(...needs) {
   const folders = Object.keys(npmFolders).flatMap((need) =>

@@ -20,6 +20,10 @@
 //       --threads 2
 //     --attention           attention next to the same steps as separate calls: half a minute
 //       --filter "12 x 128"  --threads
+//     --search              exact search next to approximate indexes of npm: recall, time to build,
+//                           bytes: 20 minutes
+//       --filter "clustered 10,000"  --threads, --json
+//       --count 1000000 --sides wgemm,loop  other numbers of vectors, and some contestants
 //     --wide                V8 with and without the flag that joins vectors of 16 bytes, in
 //                           two processes, next to a loop in registers: 2 minutes
 //       --filter float32
@@ -61,6 +65,8 @@ const options = {
   models: { type: 'boolean', default: false },
   calls: { type: 'boolean', default: false },
   attention: { type: 'boolean', default: false },
+  search: { type: 'boolean', default: false },
+  sides: { type: 'string' },
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
   seed: { type: 'string' },
@@ -78,6 +84,7 @@ await main(async () => {
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
   if (args.attention) return (await import('./attention.mjs')).raceAttention(args);
+  if (args.search) return raceSearch(args);
   if (args.models) return raceModels(args);
   await (args.random ? raceRandom : measureAll)(args);
 });
@@ -87,12 +94,15 @@ function readArguments() {
   const isAlone = args.kernels || args.arm || args.wide;
   if (!args.kernels && args.build !== undefined)
     fail('bench: --build is for --kernels: say that too');
-  if (!args.random && (args.count !== undefined || args.seed !== undefined))
-    fail('bench: --count and --seed are for --random: say that too');
+  if (!args.random && args.seed !== undefined) fail('bench: --seed is for --random: say that too');
+  if (!args.random && !args.search && args.count !== undefined)
+    fail('bench: --count is for --random and --search: say one of them, too');
+  if (!args.search && args.sides !== undefined)
+    fail('bench: --sides is for --search: say that too');
   if (isAlone && args.threads > 1)
     fail('bench: --kernels, --arm and --wide take no --threads: they measure one thread');
-  if ((args.calls || args.attention) && args.engine)
-    fail('bench: --calls and --attention take no --engine: they run in Node');
+  if ((args.calls || args.attention || args.search) && args.engine)
+    fail('bench: --calls, --attention and --search take no --engine: they run in Node');
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;
@@ -159,6 +169,16 @@ async function raceRandom({ json, targets, filter, count = '300', seed = '1', en
   printRows(rows);
   if (targets) judgeRows(rows);
   write(json, { ...about, seed: first, rows });
+}
+
+async function raceSearch({ json, filter, threads, count, sides }) {
+  const counts = count && wholeNumbers({ count }, 'count');
+  mkdirSync(dirname(json), { recursive: true });
+  const search = await import('./search.mjs');
+  console.log(`${processorName()}, Node ${process.version}, ${threadsText(threads)}`);
+  const cases = await search.raceSearch({ threads, filter, counts, sides: sides?.split(',') });
+  const about = { date: new Date().toISOString(), processor: processorName(), threads };
+  write(json, { ...about, kind: 'search', cases });
 }
 
 async function raceModels({ json, filter, compare, engine, threads }) {
