@@ -36,6 +36,7 @@ const guide = [
       ['Run an .onnx file', 'onnx'],
       ['Text embeddings', 'embeddings'],
       ['Text generation', 'text-generation'],
+      ['Nearest vectors', 'search'],
       ['Packed weights', 'packed-weights'],
       ['Batched matmul', 'batched-matmul'],
       ['Arrays of other libraries', 'converting'],
