@@ -28,12 +28,16 @@ describe('the bench refuses', () => {
     [['--engine', 'opera'], `there is no engine 'opera'; ${engines}`],
     [['--random', '--engine', 'node,bun'], `there is no engine 'node,bun'; ${engines}`],
     [['--build', 'relaxed'], '--build is for --kernels: say that too'],
-    [['--count', '3'], '--count and --seed are for --random: say that too'],
+    [['--count', '3'], '--count is for --random and --search: say one of them, too'],
+    [['--sides', 'loop'], '--sides is for --search: say that too'],
     [
       ['--kernels', '--threads', '2'],
       '--kernels, --arm and --wide take no --threads: they measure one thread',
     ],
-    [['--calls', '--engine', 'bun'], '--calls and --attention take no --engine: they run in Node'],
+    [
+      ['--calls', '--engine', 'bun'],
+      '--calls, --attention and --search take no --engine: they run in Node',
+    ],
   ])('%j', (args, message) => {
     const { status, stderr } = run('tests/bench/bench.mjs', ...args);
     expect(stderr).toBe(`wgemm: bench: ${message}\n`);
