@@ -63,7 +63,7 @@ export async function bundleTests() {
             path: '/dist/index.js',
             external: true,
           }));
-          onResolve({ filter: /^wgemm\/(worker|inline|linear|onnx|tfjs)$/ }, ({ path }) => ({
+          onResolve({ filter: /^wgemm\/(worker|inline|linear|search|onnx|tfjs)$/ }, ({ path }) => ({
             path: `${path.replace('wgemm', '/dist')}.js`,
             external: true,
           }));

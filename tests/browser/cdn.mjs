@@ -24,7 +24,7 @@ export function cdnRowsOf(engine) {
 
 /** The server of the package. In /moved/ it has the scripts alone, without .wasm and workers. */
 export function startCdn(dist) {
-  const scripts = /^(index|worker|worker-linear|wgemm-mt)\.js$/;
+  const scripts = /^(index|worker|worker-linear|worker-search|wgemm-mt)\.js$/;
   const moved = readdirSync(dist).filter((name) => scripts.test(name));
   return startServer({
     folders: { '/wgemm@0.1/dist/': dist },
