@@ -377,7 +377,7 @@ export async function makeDist() {
         otherwise: 'The TypeScript in js/ has the errors above: correct them and run this again.',
       },
     );
-    const entries = ['index', 'worker', 'linear', 'search', 'onnx', 'tfjs'];
+    const entries = ['index', 'worker', 'linear', 'search', 'onnx', 'tfjs', 'weights'];
     const bundles = [
       bundleTogether(made, entries),
       bundleAlone(made, 'cli', { external: ['./index.js', './onnx.js', 'node:*'] }),

@@ -34,6 +34,7 @@ export const steps = {
     npm('fuzz', '--seconds', '10'),
     npm('fuzz:onnx', '--seconds', '10', '--count', '10000'),
     npm('fuzz:onnx', '--graphs', '--seconds', '10', '--count', '2000'),
+    npm('fuzz:weights', '--seconds', '10', '--count', '20000'),
     npm('fuzz:calls', '--seconds', '10', '--count', '2000'),
   ],
   runtimes: [npm('test:everywhere', '--only', 'runtimes', '--rest')],

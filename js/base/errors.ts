@@ -5,7 +5,8 @@ import { isRevoked } from './properties.js';
  *
  * Most kinds have a class of errors. These have none:
  *
- * - `LOAD`: a file of the package, or the worker of `wgemm/worker`, did not load or start.
+ * - `LOAD`: a file of the package, a file of weights, or the worker of `wgemm/worker`, did not load
+ *   or start.
  * - `WORKER`: a thread did not start. Or a thread or a worker died, which ends the instance. Or a
  *   call could not be sent to the worker, which ends only that call.
  * - `INTERRUPTED`: the engine interrupted a call, which ends the instance.

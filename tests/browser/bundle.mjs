@@ -63,10 +63,13 @@ export async function bundleTests() {
             path: '/dist/index.js',
             external: true,
           }));
-          onResolve({ filter: /^wgemm\/(worker|inline|linear|search|onnx|tfjs)$/ }, ({ path }) => ({
-            path: `${path.replace('wgemm', '/dist')}.js`,
-            external: true,
-          }));
+          onResolve(
+            { filter: /^wgemm\/(worker|inline|linear|search|onnx|tfjs|weights)$/ },
+            ({ path }) => ({
+              path: `${path.replace('wgemm', '/dist')}.js`,
+              external: true,
+            }),
+          );
         },
       },
     ],

@@ -118,7 +118,7 @@ document.body.textContent = [...tf.matMul(a, b).dataSync(), isPacked].join();
   shows: '6,6,6,6,true',
 };
 /** Texts that only one of the other entries has. */
-const onlyInOthers = ['_FusedMatMul', 'loadModel', 'readOnnx'];
+const onlyInOthers = ['_FusedMatMul', 'loadModel', 'readOnnx', 'readGGUF'];
 
 /** The headers that the guide recommends. */
 function readHeaders() {

@@ -1,5 +1,5 @@
 // The smoke test under Vitest, whose environments are realms of their own: see runtimes.mjs.
-import { smoke, smokeOfWorker } from './smoke.mjs';
+import { smoke, smokeOfWeights, smokeOfWorker } from './smoke.mjs';
 
 const { test } = globalThis;
 
@@ -10,12 +10,14 @@ for (const entry of [
   'wgemm/linear',
   'wgemm/search',
   'wgemm/onnx',
+  'wgemm/weights',
 ])
   test(entry, async () => {
     const found = await import(entry);
     const wgemm = found.createGemm ? found : { ...(await import('wgemm')), ...found };
     await smoke(wgemm);
     if (entry === 'wgemm/worker') await smokeOfWorker(wgemm);
+    if (entry === 'wgemm/weights') await smokeOfWeights(wgemm);
   });
 
 test('threads', async () => {

@@ -62,8 +62,8 @@ for (const key of ['globals', 'active']) {
     throw new Error(`${key} before: ${before[key]}\nafter: ${after[key]}`);
 }
 if (touched.length > 0) throw new Error(`importing touched ${touched.join()}`);
-const isEntry = ({ createGemm, createLinear, createIndex, install, loadModel }) =>
-  createGemm ?? createLinear ?? createIndex ?? install ?? loadModel;
+const isEntry = ({ createGemm, createLinear, createIndex, install, loadModel, readGGUF }) =>
+  createGemm ?? createLinear ?? createIndex ?? install ?? loadModel ?? readGGUF;
 if (modules.length === 0 || !modules.every(isEntry))
   throw new Error('an entry without its function');
 console.log('import passed');

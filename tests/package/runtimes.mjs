@@ -212,8 +212,7 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       await test(entry, async () => {
         expectLine(await run(['run-smoke.mjs', entry]), 'smoke passed');
         if (entry === 'wgemm/worker') return 'smoke, ends while idle';
-        if (['wgemm/linear', 'wgemm/search', 'wgemm/onnx', 'wgemm/tfjs'].includes(entry))
-          return 'smoke';
+        if (/linear|search|onnx|tfjs|weights/.test(entry)) return 'smoke';
         // All vectors take a minute: they run once per runtime, without the largest cases, and not
         // in CI, where npm test runs them on dist/.
         const own = fast || rest || entry !== 'wgemm';

@@ -150,6 +150,22 @@ export async function smokeOfWorker({ createGemm, GemmError }) {
   );
 }
 
+/** Tests `wgemm/weights`: a file with a tensor, from bytes and from a Blob. */
+export async function smokeOfWeights({ readGGUF, readSafetensors, GemmError }) {
+  const header = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}';
+  const bytes = new Uint8Array(8 + header.length + 8);
+  bytes[0] = header.length;
+  bytes.set(new TextEncoder().encode(header), 8);
+  bytes.set([0, 0, 128, 63, 0, 0, 0, 64], 8 + header.length); // 1 and 2
+  for (const source of [bytes, new Blob([bytes])]) {
+    const file = await readSafetensors(source);
+    const { data } = (await file.tensor('w')).toFloat32();
+    expect('a tensor of safetensors', data, [1, 2]);
+  }
+  const error = await readGGUF(bytes).catch((caught) => caught);
+  expect('the other format', [error instanceof GemmError, error.code], [true, 'ARGUMENT']);
+}
+
 /**
  * Tests `wgemm/tfjs` on a registry of kernels like tfjs's, with a backend like its `cpu`:
  * tfjs itself is not installed here.

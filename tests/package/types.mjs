@@ -358,6 +358,29 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
 }
 `;
 
+/** Files of weights. */
+export const weights = `
+import { createGemm, fromGGUF } from 'wgemm';
+import { readGGUF, readSafetensors, type WeightsSource, type WeightsTensor } from 'wgemm/weights';
+
+export async function use(source: WeightsSource, bytes: Uint8Array): Promise<number> {
+  const wg = await createGemm();
+  const file = await readGGUF(source);
+  const heads = file.metadata.get('llama.attention.head_count');
+  const { type, data, shape } = await file.tensor('w');
+  if (type === 'Q4_0') wg.pack(fromGGUF({ type, data, shape }), { op: 'matmulNBits' });
+  const other = await readSafetensors((offset, length) => bytes.subarray(offset, offset + length));
+  const tensor: WeightsTensor = await other.tensor('w');
+  if (tensor.type === 'BF16') wg.pack(tensor, { op: 'matmul', trans: true });
+  const packed = wg.pack(tensor.toFloat32(), { op: 'matmul' });
+  // @ts-expect-error: a tensor of any type is not an operand
+  wg.pack(tensor, { op: 'matmul' });
+  // @ts-expect-error: not a source
+  await readGGUF(7);
+  return packed.byteLength + (typeof heads === 'number' ? heads : 0);
+}
+`;
+
 /**
  * A program with tfjs. Its types are written out here, as tfjs-core 4 has them, since tfjs' own
  * declarations compile only in some settings. The program of the guide compiles with those.

@@ -714,6 +714,43 @@ it('the types of matmulNBits', () => {
   expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
+it('the types of files of weights: a check of the type tells the array', () => {
+  const program = `
+    import { createGemm, fromGGUF, HeapTensor, PackedWeights } from 'wgemm';
+    import { readGGUF, readSafetensors } from 'wgemm/weights';
+    import type { BlobLike, GGUFFile, GGUFValue, ReadRange, SafetensorsFile, WeightsInfo, WeightsSource, WeightsTensor, WeightsTensorOf, WeightsTypes } from 'wgemm/weights';
+    const wg = await createGemm();
+    const range: ReadRange = (offset, length) => new Uint8Array(length + offset);
+    const sources: WeightsSource[] = [new Uint8Array(1), new ArrayBuffer(1), new Blob([]), new File([], ''), 'https://example.com', new URL('https://example.com'), range, async () => new ArrayBuffer(1)];
+    const file: GGUFFile = await readGGUF(sources[0]!);
+    const other: SafetensorsFile = await readSafetensors(range);
+    const value: GGUFValue | undefined = file.metadata.get('general.architecture');
+    const text: string | undefined = other.metadata.get('format');
+    const info: WeightsInfo | undefined = file.tensors.get('w');
+    const size: number = (info?.byteLength ?? 0) + (info?.offset ?? 0) + (text?.length ?? 0) + (value === undefined ? 0 : 1);
+    const tensor: WeightsTensor = await file.tensor('w');
+    if (tensor.type === 'BF16') wg.pack(tensor, { op: 'matmul' });
+    if (tensor.type === 'F16') wg.pack(tensor, { op: 'matmul' });
+    if (tensor.type === 'U8') { const bytes: Uint8Array = tensor.data; }
+    const { type, data, shape } = tensor;
+    if (type === 'Q8_0') fromGGUF({ type, data, shape });
+    const name: keyof WeightsTypes = tensor.type;
+    const blocks = (each: WeightsTensorOf<'Q4_K'>): Uint8Array => each.data;
+    const floats: Float32Array = tensor.toFloat32().data;
+    const y: Float32Array = wg.matmul(tensor.toFloat32(), tensor.toFloat32()).data;
+
+    // @ts-expect-error: fromGGUF takes two types
+    fromGGUF({ type, data, shape });
+    // @ts-expect-error: blocks are not operands
+    if (tensor.type === 'Q4_K') wg.pack(tensor, { op: 'matmul' });
+    // @ts-expect-error: a Blob has a size
+    await readGGUF({ arrayBuffer: async () => new ArrayBuffer(1) });
+    // @ts-expect-error: a name is a text
+    await file.tensor(0);
+  `;
+  expect(compile('weights', inFunction(program), oldest)).toEqual([]);
+});
+
 it('the types of recordings: operands are in the heap, and each call has out', () => {
   const program = `
     import { createGemm, HeapTensor, Recording } from 'wgemm';
@@ -954,12 +991,13 @@ it('the declarations of every entry compile with ES2020 alone, without the DOM',
     import { createGemm } from 'wgemm';
     import { createGemm as startWorker, type Signal } from 'wgemm/worker';
     import { createGemm as createInline, GemmError } from 'wgemm/inline';
+    import { readGGUF } from 'wgemm/weights';
     export async function main(signal: Signal): Promise<number> {
       const [wg, worker, inline] = [await createGemm(), await startWorker({ worker: () => ({}) }), await createInline({ assets: () => new Uint8Array(1) })];
       const a = { data: new Float32Array(4), shape: [2, 2] };
       const results: Float32Array[] = [wg.gemm(a, a).data, (await worker.gemm(a, a, 1, { signal })).data, inline.gemm(a, a).data];
       if (new Error() instanceof GemmError) throw new GemmError('LOAD', '', '', '');
-      return results.length;
+      return results.length + (await readGGUF('https://example.com')).tensors.size;
     }
   `;
   expect(compile('without-dom', program, ['es2020'])).toEqual([]);
