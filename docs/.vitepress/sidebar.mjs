@@ -32,6 +32,7 @@ const guide = [
       ['Memory', 'memory'],
       ['Quantization', 'quantization'],
       ['Weights of 4 bits', '4-bit-weights'],
+      ['GGUF and safetensors', 'weights'],
       ['Layers', 'layers'],
       ['Run an .onnx file', 'onnx'],
       ['Text embeddings', 'embeddings'],
