@@ -15,11 +15,11 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/types.h"
-#include "execute/macro_kernel.h"
+#include "execute/block_product.h"
 #include "nn/chunks.h"
 #include "nn/functions.h"
 #include "nn/operator.h"
-#include "plan/plan.h"
+#include "plan/partition.h"
 #include "problem/problem.h"
 
 namespace wgemm::nn {
@@ -157,39 +157,26 @@ void add(float* x, const float* y, int64_t elements) {
   for (; i < count; ++i) x[i] += y[i] == -kInfinity ? y[i] : std::max(y[i] * by, lowest);
 }
 
-// A product of a block. Its sums are in scratch, and it has no Y.
-struct Product {
-  Problem problem;  // without operands
-  Plan plan;
-
+// A product of float32 queries or powers.
+struct Product : BlockProduct {
   // Plans a product whose B has these strides along K and N.
   void make(const Context& context, int64_t m, int64_t n, int64_t k, DType type, int64_t k_stride,
             int64_t n_stride) {
     problem.m = m;
     problem.n = n;
     problem.k = k;
-    problem.part_steps = -1;
     problem.b.plain = {nullptr, type, k_stride, n_stride};
     problem.a = {nullptr, DType::kFloat32, k, 1};
-    problem.y = {nullptr, DType::kFloat32, n, 1};
-    problem.carry = {&placeholder, true, false};
-    plan = make_plan(problem, context);
+    plan_sums(context);
   }
   // Writes or adds the product of `rows` rows to `sums`.
   void run(const float* a, const std::byte* b, int64_t rows, float* sums, bool begins,
            std::byte* scratch) {
-    problem.m = rows;
     problem.a.base = reinterpret_cast<const std::byte*>(a);
     problem.b.plain.base = b;
-    problem.carry.sums = reinterpret_cast<std::byte*>(sums);
-    problem.carry.begins = begins;
-    run_task(problem, plan, {{0, 1}, {0, 1}, {0, rows}, {0, problem.n}}, scratch, nullptr);
+    add_sums(rows, problem.n, reinterpret_cast<std::byte*>(sums), begins, scratch);
   }
-
- private:
-  static std::byte placeholder;
 };
-std::byte Product::placeholder;
 
 // Elements that hold any packed operands of a product. A double, since sizes may be up to 2^32.
 double packed_elements(int64_t m, int64_t n, int64_t k) {
@@ -419,21 +406,18 @@ Status run_attention(Context& context, const Step& step) {
   double work = static_cast<double>(step.dims[kDepth] + step.dims[kWidth]);
   for (const Axis axis : {kBatch, kHead, kGroup, kQuery, kKey})
     work *= static_cast<double>(step.dims[axis]);
-  // As for a product: see plan/partition.cc.
-  constexpr double kJoinWork = 1 << 17, kWakeWork = 1 << 18, kAfterGap = 1 << 22;
   // Threads share a gigabyte.
   const double thread_elements = static_cast<double>(attention.thread_bytes) / sizeof(float) + 1,
                most = std::min({static_cast<double>(context.threads()),
                                 static_cast<double>(attention.tasks()),
                                 std::max(kMostElements / thread_elements, 1.0)});
-  const auto threads = static_cast<uint32_t>(std::clamp(work / kJoinWork, 1.0, most)),
-             wakes = static_cast<uint32_t>(std::min(work / kWakeWork, threads - 1.0));
-  Arena arena(context, attention.thread_bytes * threads);
+  const JobThreads threads = threads_of_work(work, most);
+  Arena arena(context, attention.thread_bytes * threads.most);
   if (attention.thread_bytes == 0 || !arena.ok())
     return error(Code::kOutOfMemory, "run", "", {"no memory for the scratch of attention"});
   attention.scratch = arena.data();
   const Phase phase = {run_blocks, attention.tasks(), SIZE_MAX};
-  Threads::run(context, {threads, wakes, work < kAfterGap ? 0 : wakes}, {&phase, 1}, &attention);
+  Threads::run(context, threads, {&phase, 1}, &attention);
   return {};
 }
 

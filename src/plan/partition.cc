@@ -10,13 +10,6 @@
 namespace wgemm {
 namespace {
 
-// Multiply-adds per thread, at least. A thread that waits in a loop takes some us to join, in which
-// another thread computes as many.
-constexpr double kJoinWork = 1 << 17;
-
-// Multiply-adds that the caller computes while it wakes a thread that sleeps.
-constexpr double kWakeWork = 1 << 18;
-
 // Multiply-adds of a call that wakes threads after a gap, when they will sleep again before the
 // next call: half a millisecond of float32. A thread that wakes may come late, and may take the
 // caller's own processor for a moment. 192 cubed (0.2 ms) took up to 1.3 times as long with a

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "execute/macro_kernel.h"
 #include "search/scan.h"
 
 namespace wgemm {
@@ -16,8 +15,6 @@ constexpr int64_t kWidth = 8;
 
 // A scan may read this many sums after a row.
 constexpr int64_t kPadding = 16;
-
-std::byte placeholder;
 
 // Whether a filter has a bit for the vectors from `begin` up to `end`, or next to them.
 bool has_bits(const uint32_t* filter, int64_t begin, int64_t end) {
@@ -35,7 +32,6 @@ class Worker {
     sums_ = scratch_ + job.product_bytes;
     corrections_ = reinterpret_cast<int32_t*>(sums_ + (job.block_rows * job.block_cols + kPadding) *
                                                           int64_t{sizeof(float)});
-    std::fill_n(corrections_, job.block_cols + kPadding, 0);
   }
 
   // Scans vectors from slot `begin` up to `end` for `rows` queries from `row` on. For max_sim(),
@@ -69,7 +65,7 @@ class Worker {
  private:
   void run_segment(const Segment& segment, int64_t base, int64_t from, int64_t to) {
     const VectorsHeader& v = header_of(segment);
-    SearchProduct product = job_.product_of(v, rows_);
+    BlockProduct product = job_.product_of(v, rows_);
     const Plan& plan = product.plan;
     Problem& problem = product.problem;
     if (plan.thread_bytes > job_.product_bytes) __builtin_trap();
@@ -83,12 +79,9 @@ class Worker {
         if (!has_bits(segment.filter, next, after)) break;
         next = after;
       }
-      problem.m = rows_;
-      problem.n = next - col;
       problem.a.base = job_.queries + row_ * job_.row_bytes;
       problem.b.packed = packed.from(0, col);
-      problem.carry.sums = sums_;
-      run_task(problem, plan, {{0, 1}, {0, 1}, {0, rows_}, {0, problem.n}}, scratch_, nullptr);
+      product.add_sums(rows_, next - col, sums_, true, scratch_);
       correct(v, col, problem.n, plan.a_shift);
       if (job_.max_sim == nullptr) {
         scan(segment, base, col, next, from, next);
@@ -161,30 +154,27 @@ class Worker {
 
 }  // namespace
 
-SearchProduct Job::product_of(const VectorsHeader& v, int64_t count) const {
-  SearchProduct product;
+BlockProduct Job::product_of(const VectorsHeader& v, int64_t count) const {
+  BlockProduct product;
   Problem& p = product.problem;
   p.m = count;
   p.n = v.count;
   p.k = v.dimensions;
-  p.part_steps = -1;
   p.b.packed = v.packed();
   p.b.plain.dtype = p.b.packed.dtype;
   const bool is_8bit = v.is_8bit();
   p.compute = is_8bit ? DType::kInt8 : DType::kFloat32;
   p.a = {nullptr, p.compute, row_bytes / (is_8bit ? 1 : int64_t{sizeof(float)}), 1};
-  p.y = {nullptr, is_8bit ? DType::kInt32 : DType::kFloat32, v.count, 1};
-  p.carry = {&placeholder, true, false};
   PlanOptions options;
   options.nc = block_cols;
-  product.plan = make_plan(p, planner, options);
+  product.plan_sums(planner, options);
   // Then sums need no correction except correct(): see execute/zero_points.h.
   p.quantization.a_zero_point = -product.plan.a_shift;
   return product;
 }
 
 int64_t Job::sums_bytes() const {
-  return (block_rows * block_cols + kPadding + block_cols + kPadding) * int64_t{sizeof(float)};
+  return ((block_rows + 1) * block_cols + 2 * kPadding) * int64_t{sizeof(float)};
 }
 
 void run_ranges(void* argument, size_t thread, size_t first, size_t count) {

@@ -2,7 +2,7 @@
 //
 // A task computes a block of sums of some queries and vectors, scans it, and goes on to the next:
 // as attention does in nn/attention.cc. So scores are never written whole. The products are
-// products of the core: see execute/.
+// products of the core: see execute/block_product.h.
 //
 // Each query has a heap of the best keys, which goes on from block to block and from segment to
 // segment. Tasks are blocks of queries if these suffice for all threads. Otherwise tasks are also
@@ -11,8 +11,8 @@
 
 #include <span>
 
-#include "plan/plan.h"
-#include "problem/problem.h"
+#include "base/thread_pool.h"
+#include "execute/block_product.h"
 #include "search/heap.h"
 #include "search/vectors.h"
 
@@ -31,12 +31,6 @@ struct Query {
 inline const VectorsHeader& header_of(const Segment& segment) {
   return *VectorsAccess::header(*segment.vectors);
 }
-
-// A product, and its plan for one thread.
-struct SearchProduct {
-  Problem problem;
-  Plan plan;
-};
 
 // A call, for a batch of queries. It points to the memory of the caller.
 struct Job {
@@ -83,7 +77,7 @@ struct Job {
   }
 
   // A product of `count` queries and a segment.
-  SearchProduct product_of(const VectorsHeader& v, int64_t count) const;
+  BlockProduct product_of(const VectorsHeader& v, int64_t count) const;
   // Bytes of sums and their corrections.
   int64_t sums_bytes() const;
 };

@@ -9,6 +9,7 @@
 #include "base/blocks.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "plan/partition.h"
 #include "search/heap.h"
 #include "search/job.h"
 #include "search/rescore.h"
@@ -24,8 +25,6 @@ constexpr int64_t kBlockRows = 64;
 // Bytes of queries and their heaps, unless the caller says how many.
 constexpr double kMemory = 1 << 24;
 
-// As for a product: see plan/partition.cc.
-constexpr double kJoinWork = 1 << 17, kWakeWork = 1 << 18, kAfterGap = 1 << 22;
 constexpr int64_t kTasksPerThread = 32;
 
 // Replaces the int8 scores of candidates by the scores of their elements for rescoring.
@@ -128,18 +127,19 @@ Status read_query(const Job& job, int64_t row, bool writes) {
   return {};
 }
 
+JobThreads threads_of(const Job& job, double most) {
+  return threads_of_work(static_cast<double>(job.rows) * static_cast<double>(job.slots) *
+                             static_cast<double>(job.form->dimensions),
+                         most);
+}
+
 // Chooses blocks, threads and heaps for a batch of `rows` queries.
 void choose(const Context& context, int64_t rows, Job* job) {
   job->rows = rows;
   job->block_rows = equal_blocks(rows, kBlockRows);
   job->block_cols =
       std::max<int64_t>(job->block_sums / job->block_rows / kSearchChunk, 1) * kSearchChunk;
-  const double work = static_cast<double>(rows) * static_cast<double>(job->slots) *
-                      static_cast<double>(job->form->dimensions);
-  job->threads =
-      kHasThreads
-          ? static_cast<uint32_t>(std::clamp<double>(work / kJoinWork, 1, context.threads()))
-          : 1;
+  job->threads = threads_of(*job, context.threads()).most;
   job->ranges = 1;
   job->copies = 1;
   job->range = job->slots;
@@ -153,7 +153,7 @@ void choose(const Context& context, int64_t rows, Job* job) {
   for (const Segment& segment : job->segments) {
     if (header_of(segment).count == 0) continue;
     for (const int64_t each : {job->block_rows, rows - (job->blocks() - 1) * job->block_rows}) {
-      const SearchProduct product = job->product_of(header_of(segment), each);
+      const BlockProduct product = job->product_of(header_of(segment), each);
       job->product_bytes = std::max(job->product_bytes, Arena::round_up(product.plan.thread_bytes));
     }
   }
@@ -205,7 +205,8 @@ class Batch {
   void* memory_ = nullptr;
 };
 
-// Makes blocks smaller, since there is no memory. Error: they are as small as possible.
+// Halves the blocks of a job for which there is no memory. Error: kOutOfMemory, if they are as
+// small as they can be.
 Status shrink(const Context& context, Job& job) {
   job.block_sums /= 2;
   if (job.block_sums >= kSearchChunk) return {};
@@ -215,10 +216,7 @@ Status shrink(const Context& context, Job& job) {
 }
 
 void run_job(Context& context, Job* job, std::span<const Phase> phases) {
-  const double work = static_cast<double>(job->rows) * static_cast<double>(job->slots) *
-                      static_cast<double>(job->form->dimensions);
-  const auto wakes = static_cast<uint32_t>(std::min(work / kWakeWork, job->threads - 1.0));
-  Threads::run(context, {job->threads, wakes, work < kAfterGap ? 0 : wakes}, phases, job);
+  Threads::run(context, threads_of(*job, job->threads), phases, job);
 }
 
 }  // namespace
