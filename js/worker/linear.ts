@@ -2,13 +2,12 @@
 import type { InWorker, WorkerTensorLike } from '../api/types.js';
 import {
   type CallOptions,
-  handleOf,
   numberOf,
   type Signal,
   type WorkerWeights,
 } from '../api/worker-handles.js';
 import { disposable } from '../base/dispose.js';
-import { ArgumentError, describe, DisposedError } from '../base/errors.js';
+import { DisposedError } from '../base/errors.js';
 import { readOptions } from '../base/read-options.js';
 import type { DataArray, NewArrays, QuantizedArray, ResultArray, Tensor } from '../base/tensor.js';
 import type { TensorLike } from '../instance/heap.js';
@@ -24,7 +23,7 @@ import type {
 } from '../linear/create-linear.js';
 import { readBytes } from '../ops/pack.js';
 import type { WorkerGemm } from './gemm.js';
-import { type Link, linkOf, type Request } from './link.js';
+import { type Link, makeInWorker, type Request } from './link.js';
 import type { Method } from './message.js';
 import { running } from './requests.js';
 
@@ -221,23 +220,13 @@ export async function deserializeLinear(
   });
 }
 
-async function make<M extends Method>(
+function make<M extends Method>(
   wg: unknown,
   op: M,
   options: unknown,
   read: (link: Link) => Omit<Request<M>, 'result'>,
 ): Promise<never> {
-  const link = linkOf(wg);
-  if (!link) {
-    const advice = `for an instance of wgemm, import ${op} from wgemm/linear`;
-    const rule = `it must be an instance of wgemm/worker; ${advice}`;
-    throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
-  }
-  const handle = await link.call(op, options, () => ({
-    ...read(link),
-    result: ({ held }) => held && handleOf(link, held),
-  }));
-  return layerOf(link, handle as WorkerWeights, wg as object) as never;
+  return makeInWorker(wg, op, 'wgemm/linear', options, read, layerOf);
 }
 
 /** Layers keep their instance from being collected. */

@@ -10,9 +10,10 @@ import {
   numberOf,
   type Signal,
   type WorkerObject,
+  type WorkerWeights,
 } from '../api/worker-handles.js';
 import { bytesIn, detachedArray } from '../base/arrays.js';
-import { ArgumentError, GemmError } from '../base/errors.js';
+import { ArgumentError, describe, GemmError } from '../base/errors.js';
 import { nodeWorkers, type Port, waitFor } from '../base/port.js';
 import { isReadable, unpolluted } from '../base/properties.js';
 import type { DataArray, DType } from '../base/tensor.js';
@@ -366,6 +367,31 @@ function addressOf(source: unknown): unknown {
   return urlOf(source)?.href ?? source; // if there is none, the error comes when it is fetched
 }
 
-/** @internal The link of an instance in a worker; undefined for another value. */
-export const linkOf = (wg: unknown): Link | undefined =>
-  links.get(wg as object) as Link | undefined;
+/**
+ * @internal Makes an object that lives in a worker, such as a layer.
+ * @param wg an instance whose worker has the object
+ * @param entry the entry that has the same call for instances of `wgemm`
+ * @param read reads the arguments of the call
+ * @param make makes what the caller gets
+ */
+export async function makeInWorker<M extends Method>(
+  wg: unknown,
+  op: M,
+  entry: string,
+  options: unknown,
+  read: (link: Link) => Omit<Request<M>, 'result'>,
+  make: (link: Link, handle: WorkerWeights, wg: object, value: unknown) => unknown,
+): Promise<never> {
+  const link = links.get(wg as object) as Link | undefined;
+  if (!link) {
+    const advice = `for an instance of wgemm, import ${op} from ${entry}`;
+    const rule = `it must be an instance of wgemm/worker; ${advice}`;
+    throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
+  }
+  const made = await link.call(op, options, () => ({
+    ...read(link),
+    result: ({ held, value }) =>
+      held && make(link, handleOf(link, held) as WorkerWeights, wg as object, value),
+  }));
+  return made as never;
+}

@@ -1,12 +1,6 @@
 /** `createIndex` and `deserializeIndex` for instances in workers, and the type of indexes. */
 import type { WorkerTensorLike } from '../api/types.js';
-import {
-  type CallOptions,
-  handleOf,
-  type Signal,
-  type WorkerWeights,
-} from '../api/worker-handles.js';
-import { ArgumentError, describe } from '../base/errors.js';
+import type { CallOptions, Signal } from '../api/worker-handles.js';
 import { readOptions } from '../base/read-options.js';
 import type { NewArrays } from '../base/tensor.js';
 import { readBytes } from '../ops/pack.js';
@@ -24,7 +18,7 @@ import type {
   VectorList,
 } from '../search/types.js';
 import type { WorkerGemm } from './gemm.js';
-import { type Link, linkOf, type Request } from './link.js';
+import { type Link, makeInWorker, type Request } from './link.js';
 import type { IndexState, Method } from './message.js';
 import { signalName, WorkerVectorIndex as Index } from './vector-index.js';
 
@@ -266,23 +260,18 @@ export async function deserializeIndex(
   });
 }
 
-async function make<M extends Method>(
+function make<M extends Method>(
   wg: unknown,
   op: M,
   options: unknown,
   read: (link: Link) => Omit<Request<M>, 'result'>,
 ): Promise<never> {
-  const link = linkOf(wg);
-  if (!link) {
-    const advice = `for an instance of wgemm, import ${op} from wgemm/search`;
-    const rule = `it must be an instance of wgemm/worker; ${advice}`;
-    throw new ArgumentError(op, 'wg', `${op}: wg is ${describe(wg)}; ${rule}`);
-  }
-  const index = await link.call(op, options, () => ({
-    ...read(link),
-    result: ({ held, value }) =>
-      held &&
-      new Index(link, handleOf(link, held) as WorkerWeights, value as IndexState, wg as object),
-  }));
-  return index as never;
+  return makeInWorker(
+    wg,
+    op,
+    'wgemm/search',
+    options,
+    read,
+    (link, handle, wg, value) => new Index(link, handle, value as IndexState, wg),
+  );
 }
