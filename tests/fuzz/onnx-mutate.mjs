@@ -2,6 +2,7 @@
 import { encodeProto, modelProto } from '../peers/onnx-model.mjs';
 import { corpus } from './onnx-corpus.mjs';
 import { Random } from './random.mjs';
+import { changesOfRuns, splice } from './runs.mjs';
 
 /** Whole numbers at which something may go wrong. */
 const numbers = [
@@ -98,25 +99,15 @@ function changeBytes(random, bytes) {
   if (bytes.length === 0) return bytes;
   const at = random.upTo(bytes.length - 1);
   const end = Math.min(bytes.length, at + random.upTo(40));
-  const splice = (...between) =>
-    Uint8Array.of(...bytes.subarray(0, at), ...between, ...bytes.subarray(end));
-  switch (random.upTo(5)) {
-    case 0:
-      return bytes.slice(0, at);
-    case 1:
-      return splice();
-    case 2:
-      return splice(...bytes.subarray(at, end), ...bytes.subarray(at, end));
-    case 3: {
-      const from = random.upTo(bytes.length - 1);
-      return splice(...bytes.subarray(from, from + random.upTo(40)));
-    }
-    case 4: // a number of many bytes
-      return splice(...Array.from({ length: random.upTo(11) }, () => 128 | random.upTo(127)), 1);
-    default: {
-      const changed = bytes.slice();
-      changed[at] = random.upTo(1) === 0 ? changed[at] ^ (1 << random.upTo(7)) : random.upTo(255);
-      return changed;
-    }
+  const kind = random.upTo(5);
+  const changeRun = changesOfRuns[kind];
+  if (changeRun) return changeRun(random, bytes, at, end);
+  if (kind === 4) {
+    // A number of many bytes.
+    const digits = Array.from({ length: random.upTo(11) }, () => 128 | random.upTo(127));
+    return splice(bytes, at, end, ...digits, 1);
   }
+  const changed = bytes.slice();
+  changed[at] = random.upTo(1) === 0 ? changed[at] ^ (1 << random.upTo(7)) : random.upTo(255);
+  return changed;
 }

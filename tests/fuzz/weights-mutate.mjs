@@ -1,5 +1,6 @@
 // Changes files of weights: numbers, texts or bytes of valid ones. And reads them.
 import { Random } from './random.mjs';
+import { changesOfRuns } from './runs.mjs';
 import { corpus, encodeGGUF, encodeSafetensors } from './weights-files.mjs';
 
 /** Whole numbers at which something may go wrong. */
@@ -26,21 +27,12 @@ function change(random, bytes) {
   // Most changes are in the header.
   const at = random.upTo(random.pick([length - 1, Math.min(length - 1, 600), 24]));
   const end = Math.min(length, at + random.upTo(40));
-  const splice = (...between) =>
-    Uint8Array.of(...bytes.subarray(0, at), ...between, ...bytes.subarray(end));
+  const kind = random.upTo(8);
+  const changeRun = changesOfRuns[kind];
+  if (changeRun) return changeRun(random, bytes, at, end);
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
-  switch (random.upTo(8)) {
-    case 0:
-      return bytes.slice(0, at);
-    case 1:
-      return splice();
-    case 2:
-      return splice(...bytes.subarray(at, end), ...bytes.subarray(at, end));
-    case 3: {
-      const from = random.upTo(length - 1);
-      return splice(...bytes.subarray(from, from + random.upTo(40)));
-    }
+  switch (kind) {
     case 4:
       if (at + 4 <= length) view.setUint32(at, random.pick(numbers), true);
       return copy;

@@ -1,5 +1,4 @@
 /** Indexes in a worker: the results, bytes and errors of those here. Searches that make no object. */
-import { PerformanceObserver } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGemm as createHere, type Gemm } from 'wgemm';
 import * as here from 'wgemm/search';
@@ -10,6 +9,7 @@ import {
   type WorkerGemm,
   type WorkerVectorIndex,
 } from 'wgemm/worker';
+import { fewestCollections } from '../support/collections.js';
 import { expectSameError, rejected, thrown } from '../support/errors.js';
 import { Random } from '../support/random.js';
 
@@ -260,22 +260,7 @@ it('100,000 searches with the option out leave nothing for the collector', async
       index.search(held, 5, options);
     }
   };
-  const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
-  for (let i = 0; i < 10; ++i) {
-    run(3000);
-    await pause();
-  }
-  let fewest = Infinity;
-  for (let round = 0; round < 3; ++round) {
-    let collections = 0;
-    const observer = new PerformanceObserver((list) => (collections += list.getEntries().length));
-    observer.observe({ entryTypes: ['gc'] });
-    run(50_000);
-    await pause();
-    observer.disconnect();
-    fewest = Math.min(fewest, collections);
-  }
-  expect(fewest).toBeLessThanOrEqual(1);
+  expect(await fewestCollections(run, 3000, 50_000)).toBeLessThanOrEqual(1);
   held.dispose();
   index.dispose();
 });
