@@ -33,7 +33,7 @@ const aligned = (bytes: number) => Math.ceil(bytes / 64) * 64;
 const arrayFor = (op: string, name: string, dtype: DType, length: number): DataArray =>
   allocated(op, `${length} elements of ${name}`, () => arrayOf(dtype, length));
 
-/** @internal Searches an index. `search` makes no object if it has none to return. */
+/** @internal Searches an index. With `out`, `search` makes no object. */
 export class Searcher {
   readonly #core: Core;
   readonly #settings: Settings;

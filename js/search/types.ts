@@ -218,7 +218,7 @@ export interface IndexInfo {
  * `dispose()`, the `dispose()` of its instance, or garbage collection.
  *
  * Each vector has a position: 0 for the first one, then 1, and so on. If the first `add` has ids,
- * each vector must have an id. If it has none, the positions are the ids.
+ * each vector must have an id. Otherwise the positions are the ids.
  *
  * Scores are defined to the bit, unless `fast` is true. Products are added in the order of the
  * elements, in float32, with one rounding per product and one per sum. In int8 and uint8, the sum

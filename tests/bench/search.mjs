@@ -59,7 +59,7 @@ export async function raceSearch({ threads, filter, counts = usualCounts, sides 
   const names = makers.map(([name]) => name);
   const unknown = sides?.find((side) => !names.includes(side));
   if (unknown !== undefined)
-    fail(`bench: there is no side '${unknown}'; there are ${[...new Set(names)].join(', ')}`);
+    fail(`bench: --sides has '${unknown}'; it may have ${[...new Set(names)].join(', ')}`);
   const chosenMakers = makers.filter(([name]) => !sides || sides.includes(name));
   await setUp('search');
   using wg = await createGemm({ threads });

@@ -52,8 +52,8 @@ interface Store {
 let store: Store | undefined;
 
 /**
- * Makes vectors and their indexes. If memory is short, makes fewer. If there is no wgemm, only the
- * plain loop searches them.
+ * Makes vectors and their indexes: fewer if memory is short. Without wgemm, only the plain loop
+ * searches them.
  *
  * @returns undefined if it was cancelled
  */
