@@ -442,7 +442,8 @@ int run_explain(int operation, double reserved) {
   return 0;
 }
 
-// The block then begins with the weights' address, bytes, operation, type, rank and sizes.
+// The block then begins with the weights' address, bytes, operation, type, rank, sizes, and the
+// number of their block format.
 int return_weights(PackedWeights weights) {
   double* out = argument_block + 1;
   *out++ = static_cast<double>(weights.bytes());
@@ -452,6 +453,7 @@ int return_weights(PackedWeights weights) {
   for (const int64_t size : weights.batch()) *out++ = static_cast<double>(size);
   *out++ = static_cast<double>(weights.k());
   *out++ = static_cast<double>(weights.n());
+  *out++ = static_cast<double>(weights.block_format());
   argument_block[0] = static_cast<double>(reinterpret_cast<uintptr_t>(weights.detach()));
   return 0;
 }
@@ -467,6 +469,29 @@ int run_pack() {
   PackedWeights weights;
   Status result = pack(*instance, args, &weights);
   return result.ok() ? return_weights(std::move(weights)) : finish(result);
+}
+
+int run_begin_pack(int dtype, double k, double n) {
+  PackedWeights weights;
+  Status result = begin_pack(*instance, static_cast<DType>(dtype), static_cast<int64_t>(k),
+                             static_cast<int64_t>(n), &weights);
+  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+}
+
+// The block: trans, row and column of the part, B, and packed weights.
+int run_pack_part() {
+  BlockReader reader(scalars);
+  PackPart part;
+  part.trans = reader.integer();
+  part.row = reader.integer();
+  part.col = reader.integer();
+  reader.operand(&part.B);
+  ConstTensor none;
+  PackedWeights weights;
+  const bool is_packed = reader.weights(&none, &weights) != nullptr;
+  if (!reader.ok() || !is_packed) return finish(refusal());
+  call_cache.forget(reader.packed());  // a plan may rely on finite elements
+  return finish(pack_part(&weights, part));
 }
 
 // The block: address of x, rows, cols, elements from row to row, type of y, address of y, scale,
@@ -506,6 +531,18 @@ int run_pack_nbits() {
   PackedWeights packed;
   Status result = pack_nbits(*instance, weights, &packed);
   return result.ok() ? return_weights(std::move(packed)) : finish(result);
+}
+
+int run_begin_blocks(int format, double k, double n) {
+  PackedWeights weights;
+  Status result = begin_pack(*instance, static_cast<BlockFormat>(format), static_cast<int64_t>(k),
+                             static_cast<int64_t>(n), &weights);
+  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+}
+
+int run_pack_blocks(uintptr_t weights, double first, uintptr_t bytes, size_t length) {
+  PackedWeights view = PackedWeights::view(reinterpret_cast<void*>(weights));
+  return finish(pack_part(&view, static_cast<int64_t>(first), bytes_at(bytes, length)));
 }
 
 int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
@@ -567,6 +604,10 @@ EMSCRIPTEN_BINDINGS(wgemm) {
   function("dropProgram", +[](uintptr_t program) { program_at(program)->destroy(*instance); });
   function("pack", &run_pack);
   function("packNBits", &run_pack_nbits);
+  function("beginPack", &run_begin_pack);
+  function("packPart", &run_pack_part);
+  function("beginBlocks", &run_begin_blocks);
+  function("packBlocks", &run_pack_blocks);
   function("quantize", &run_quantize);
   function(
       "serializedBytes", +[](uintptr_t weights) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "ops/ops.h"
+#include "pack/blocks.h"
 #include "pack/serialize.h"
 
 namespace wgemm {
@@ -17,6 +18,35 @@ Status pack_nbits(Context& context, const NBitsWeights& weights, PackedWeights* 
   PackProblem problem;
   WGEMM_RETURN_IF_ERROR(nbits_pack_problem(weights, &problem));
   return pack_weights(context, problem, packed);
+}
+
+Status begin_pack(Context& context, DType as, int64_t K, int64_t N, PackedWeights* weights) {
+  const int64_t dims[] = {K, N};
+  PackProblem problem;
+  WGEMM_RETURN_IF_ERROR(begin_problem(as, dims, &problem));
+  return begin_weights(context, problem, weights);
+}
+
+Status pack_part(PackedWeights* weights, const PackPart& part) {
+  PackProblem problem;
+  WGEMM_RETURN_IF_ERROR(part_problem(*weights, part, &problem));
+  pack_part(problem, part.row, part.col, weights);
+  return {};
+}
+
+int64_t block_steps(BlockFormat format) { return row_of(format).nbits.block_size; }
+int64_t block_bytes(BlockFormat format) { return row_of(format).file_bytes; }
+
+Status begin_pack(Context& context, BlockFormat format, int64_t K, int64_t N,
+                  PackedWeights* weights) {
+  PackProblem problem;
+  WGEMM_RETURN_IF_ERROR(blocks_pack_problem("pack", format, K, N, &problem));
+  return begin_weights(context, problem, weights);
+}
+
+Status pack_part(PackedWeights* weights, int64_t first, std::span<const std::byte> bytes) {
+  WGEMM_RETURN_IF_ERROR(check_blocks(*weights, first, bytes));
+  return pack_blocks(prepacked_of(*weights), first, bytes, WeightsAccess::panels(*weights));
 }
 
 Status serialize(const PackedWeights& weights, std::span<std::byte> bytes) {

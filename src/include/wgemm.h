@@ -250,6 +250,27 @@ enum class PackFor : uint8_t {
   kMatMulNBits,
 };
 
+// The block formats of ggml. See ggml-common.h and ggml-quants.c:
+// https://github.com/ggml-org/llama.cpp/tree/master/ggml/src. W = d * q, with codes q of a few
+// bits; or W = d * q - minimum. Formats whose names end with K have blocks of 256 steps, with
+// sub-blocks that have scales of their own. The others have blocks of 32 steps.
+enum class BlockFormat : uint8_t {
+  kNone,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K
+};
+// The steps of K in a block, and the bytes of a block in a file. Both are 0 for kNone.
+int64_t block_steps(BlockFormat format);
+int64_t block_bytes(BlockFormat format);
+
 // B', or a stack of such matrices, packed once for any number of calls with any A. Owns a copy in
 // memory of the context; B may be freed. Movable. Empty until pack() fills it.
 class PackedWeights {
@@ -263,6 +284,7 @@ class PackedWeights {
   // Only for weights that are not empty:
   PackFor op() const;
   DType dtype() const;                     // of the packed elements; for kMatMulNBits of scales
+  BlockFormat block_format() const;        // kNone: not weights of a block format
   std::span<const int64_t> batch() const;  // sizes of the axes in front of the matrix
   int64_t k() const;                       // rows of B'
   int64_t n() const;                       // columns of B'
@@ -312,6 +334,43 @@ struct NBitsWeights {
 
 // Packs weights of MatMulNBits, in their own bits. B, scales and zero_points must be contiguous.
 Status pack_nbits(Context& context, const NBitsWeights& weights, PackedWeights* packed);
+
+// Weights can arrive in parts, such as from a file or a network, and then never lie in memory
+// twice. begin_pack() makes weights of zeros, and pack_part() packs a part of them. Parts may come
+// in any order, and may come again. After the last part, the weights have the bytes that pack()
+// makes of the whole matrix. Pack all parts before calls take the weights: a PreparedCall does not
+// see later parts. Errors: kShape, kDType, kArgument; for begin_pack() also kOutOfMemory, and for
+// pack_part() kPackMismatch. After an error nothing has changed.
+
+// Begins weights of K x N elements for gemm() and matmul(). `as`: float32, float64, float16 or
+// bfloat16. The weights must not outlive `context`.
+Status begin_pack(Context& context, DType as, int64_t K, int64_t N, PackedWeights* weights);
+
+// The part of B' that begins at this row and this column.
+struct PackPart {
+  // (rows, columns), or (columns, rows) with trans. B has the type of the weights. If that is
+  // float16 or bfloat16, B may be float32, and is rounded to nearest even.
+  ConstTensor B;
+  int64_t trans = 0;  // not 0: the part is the transpose of B
+  int64_t row = 0;    // of B', from 0 to K minus the rows of the part
+  int64_t col = 0;    // of B', a multiple of kPartColumns
+};
+
+// The number of columns of a part must be a multiple of this, unless the part has the last column.
+inline constexpr int64_t kPartColumns = 8;
+
+// Packs a part of weights that begin_pack() made, or that pack() made of one matrix of these types.
+Status pack_part(PackedWeights* weights, const PackPart& part);
+
+// Begins weights of K x N elements in a block format, for matmul_nbits(). K must be a multiple of
+// block_steps(format). The weights must not outlive `context`.
+Status begin_pack(Context& context, BlockFormat format, int64_t K, int64_t N,
+                  PackedWeights* weights);
+
+// Packs columns of weights in a block format, from column `first` on. `bytes` has whole columns,
+// one after the other, as a file has its rows: K / block_steps() blocks of block_bytes() bytes per
+// column, at any address. Error kArgument also if a scale is infinite or NaN.
+Status pack_part(PackedWeights* weights, int64_t first, std::span<const std::byte> bytes);
 
 // Packed weights can be kept as bytes. Every build of this version, on every machine, writes the
 // same bytes for the same weights, and reads the bytes of every other.
@@ -559,8 +618,13 @@ Status integer_matmul_shape(const IntegerMatMulArgs& args, int64_t* dims, size_t
 // of q * (code - zero point), Y is the sum over ascending blocks of float(d) * (s * scale), each
 // step rounded to float32. It has the same bits everywhere. Zero points of the type of scales make
 // the call compute as level 0.
+// Block formats at level 4: d is the sum over the sub-blocks of a block of sub-scale * (sum of q *
+// code), with signed codes unless the format has minima. Such formats subtract float(u) * (s *
+// scale of minima) from the term of a block, where u is the sum over its sub-blocks of minimum *
+// (sum of q). d and u are exact.
 struct MatMulNBitsArgs {
-  ConstTensor A;         // (..., K), of the type of scales
+  // (..., K), of the type of scales; for a block format float32, float16 or bfloat16
+  ConstTensor A;
   NBitsWeights weights;  // contiguous
   // Replaces weights, which are then not read.
   const PackedWeights* packed_weights = nullptr;

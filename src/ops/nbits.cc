@@ -175,6 +175,8 @@ class NBitsChecker {
       WGEMM_RETURN_IF_ERROR(check_packed_for(kMatMul, "B", weights, PackFor::kMatMulNBits));
       dtype = weights.dtype();
       right = make_stack(weights);
+      // Weights in a block format take an A of float32, float16 or bfloat16.
+      if (weights.block_format() != BlockFormat::kNone) return {};
     } else {
       WGEMM_RETURN_IF_ERROR(check_weights(kMatMul, args_.weights, with_data_, &source_));
       dtype = source_.format.dtype;
@@ -238,18 +240,62 @@ Status nbits_pack_problem(const NBitsWeights& weights, PackProblem* problem) {
   return {};
 }
 
+Status blocks_pack_problem(const char* op, BlockFormat format, int64_t k, int64_t n,
+                           PackProblem* problem) {
+  const auto& [name, nbits, file_bytes] = row_of(format);
+  if (!nbits)
+    return error(Code::kArgument, op, "format",
+                 {"format is the unknown format %; see BlockFormat", static_cast<int64_t>(format)});
+  const Sizes sizes{nbits.block_size, k, n};
+  WGEMM_RETURN_IF_ERROR(check_sizes(op, sizes));
+  if (k % sizes.block_size != 0) {
+    return error(Code::kShape, op, "K",
+                 {"K is %; for % it must be a multiple of %", k, name, sizes.block_size});
+  }
+  if (!has_room(sizes)) {
+    const int64_t dims[] = {k, n};
+    return error(Code::kShape, op, "N",
+                 {"K and N are %, of more than 2^53 elements", std::span<const int64_t>(dims)});
+  }
+  write_pack_problem({.format = nbits}, k, n, problem);
+  return {};
+}
+
+Status check_blocks(const PackedWeights& weights, int64_t first, std::span<const std::byte> bytes) {
+  const char* const op = "pack";
+  if (weights.empty() || weights.block_format() == BlockFormat::kNone) {
+    return error(weights.empty() ? Code::kArgument : Code::kPackMismatch, op, "weights",
+                 {"weights is %; begin_pack() with a BlockFormat makes weights of blocks",
+                  weights.empty() ? "an empty PackedWeights" : "of no block format"});
+  }
+  const auto& [name, nbits, file_bytes] = row_of(weights.block_format());
+  const auto length = static_cast<int64_t>(bytes.size());
+  const int64_t column = nbits.blocks(weights.k()) * file_bytes, n = weights.n(),
+                columns = column == 0 ? 0 : length / column;
+  if (length != columns * column) {
+    return error(Code::kShape, op, "bytes",
+                 {"bytes has % bytes; it must be a multiple of %, the bytes of a column of %",
+                  length, column, name});
+  }
+  if (first >= 0 && first <= n && columns <= n - first) return {};
+  return error(Code::kShape, op, "first",
+               {"first is % and bytes has % columns; there are % columns", first, columns, n});
+}
+
 Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims,
                           PackProblem* problem) {
   const char* const op = "deserialize";
+  if (dims.size() != 2)
+    return error(Code::kShape, op, "bytes",
+                 {"bytes has rank %; it must be 2", static_cast<int64_t>(dims.size())});
+  if (format.format != BlockFormat::kNone)
+    return blocks_pack_problem(op, format.format, dims[0], dims[1], problem);
   WGEMM_RETURN_IF_ERROR(check_format(op, format.bits, format.block_size));
   WGEMM_RETURN_IF_ERROR(check_float(op, "bytes", format.dtype));
   const auto kind = static_cast<int64_t>(format.zero_points);
   if (format.zero_points > NBits::ZeroPoints::kTyped)
     return error(Code::kArgument, op, "bytes",
                  {"bytes has zero points of kind %; it must be from 0 to 2", kind});
-  if (dims.size() != 2)
-    return error(Code::kShape, op, "bytes",
-                 {"bytes has rank %; it must be 2", static_cast<int64_t>(dims.size())});
   const Sizes sizes{format.block_size, dims[0], dims[1]};
   WGEMM_RETURN_IF_ERROR(check_sizes(op, sizes));
   if (!has_room(sizes))

@@ -65,12 +65,26 @@ Status nbits_problem(const MatMulNBitsArgs& args, bool with_data, MatMulProblem*
 // Checks weights of MatMulNBits for pack_nbits(). `problem` points into them.
 Status nbits_pack_problem(const NBitsWeights& weights, PackProblem* problem);
 
+// Checks the format and the sizes of weights in a block format, for begin_pack() and deserialize().
+// Errors call the operation `op`.
+Status blocks_pack_problem(const char* op, BlockFormat format, int64_t k, int64_t n,
+                           PackProblem* problem);
+
+// Checks the arguments of pack_part() for weights of a block format, except for the values.
+Status check_blocks(const PackedWeights& weights, int64_t first, std::span<const std::byte> bytes);
+
 // Checks the header of serialized weights of MatMulNBits, which has these sizes. Errors call the
 // operation "deserialize".
 Status nbits_pack_problem(const NBits& format, std::span<const int64_t> dims, PackProblem* problem);
 
 // Errors call the operation `op` and B `name`. `problem` points into args.B.
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem);
+
+// Checks the arguments of begin_pack(). `problem` has no elements, and points into `dims`: K and N.
+Status begin_problem(DType as, std::span<const int64_t> dims, PackProblem* problem);
+
+// Checks a part of weights. `problem` has the sizes of the part, and points into part.B.
+Status part_problem(const PackedWeights& weights, const PackPart& part, PackProblem* problem);
 
 // Checks that packed weights, which replace the operand `name`, are not empty and are packed for
 // `expected`.

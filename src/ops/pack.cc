@@ -1,10 +1,36 @@
-// Checks the arguments of pack(), and that packed weights may replace an operand.
+// Checks the arguments of pack(), also in parts, and that packed weights may replace an operand.
 #include "base/error.h"
 #include "base/types.h"
 #include "ops/ops.h"
 #include "ops/tensor_check.h"
+#include "problem/prepacked.h"
 
 namespace wgemm {
+namespace {
+
+// The types of weights that arrive in parts.
+bool comes_in_parts(DType type) {
+  return type == DType::kFloat32 || type == DType::kFloat64 || is_half(type);
+}
+
+// Parts consist of whole micro-panels, and may begin at any step of k.
+constexpr bool is_layout_of_parts(DType type) {
+  const PanelLayout layout = storage_layout(type);
+  return layout.width == kPartColumns && layout.kr == 1;
+}
+static_assert(is_layout_of_parts(DType::kFloat32) && is_layout_of_parts(DType::kFloat64) &&
+              is_layout_of_parts(DType::kFloat16) && is_layout_of_parts(DType::kBFloat16));
+
+// Checks that weights have the rows, or columns, of a part.
+Status check_range(const char* argument, int64_t first, int64_t count, int64_t all,
+                   const char* things) {
+  if (first >= 0 && first <= all - count) return {};
+  return error(Code::kShape, "pack", argument,
+               {"% is % and the part has % %; weights has %", argument, first, count, things, all});
+}
+
+}  // namespace
+
 Status pack_problem(const char* op, const char* name, const PackArgs& args, PackProblem* problem) {
   const ConstTensor& b = args.B;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, name, b, true));
@@ -50,6 +76,63 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
   for (size_t axis = 0; axis < p.batch.size(); ++axis) {
     p.matrices *= p.batch[axis];
     p.strides[axis] = tensor_stride(b.dims, b.strides, axis);
+  }
+  return {};
+}
+
+Status begin_problem(DType as, std::span<const int64_t> dims, PackProblem* problem) {
+  if (!comes_in_parts(as)) {
+    const bool is_known = static_cast<int>(as) < kDTypeCount;
+    return error(Code::kDType, "pack", "as",
+                 {"as is %; it must be float32, float64, float16 or bfloat16",
+                  is_known ? dtype_name(as) : "an unknown type"});
+  }
+  PackArgs args;
+  // Not null, since pack_problem() demands data; nothing reads it.
+  args.B = {.data = dims.data(), .dtype = as, .dims = dims};
+  return pack_problem("pack", "weights", args, problem);
+}
+
+Status part_problem(const PackedWeights& weights, const PackPart& part, PackProblem* problem) {
+  const char *op = "pack", *name = "weights";
+  if (weights.empty())
+    return error(Code::kArgument, op, name,
+                 {"weights is an empty PackedWeights; begin_pack() makes weights for parts"});
+  if (weights.op() != PackFor::kGemm || !comes_in_parts(weights.dtype()) ||
+      !weights.batch().empty()) {
+    return error(Code::kPackMismatch, op, name,
+                 {"weights is not one matrix of float32, float64, float16 or bfloat16 for gemm; "
+                  "begin_pack() makes such weights"});
+  }
+  const DType as = weights.dtype(), type = part.B.dtype;
+  WGEMM_RETURN_IF_ERROR(check_tensor(op, "B", part.B, true));
+  if (type != as && !(type == DType::kFloat32 && is_half(as))) {
+    return error(Code::kDType, op, "B",
+                 {"B has type % and weights has type %; it must be %%", dtype_name(type),
+                  dtype_name(as), dtype_name(as), is_half(as) ? " or float32" : ""});
+  }
+  if (part.B.dims.size() != 2) {
+    return error(Code::kShape, op, "B",
+                 {"B has shape % of rank %; it must have rank 2", part.B.dims,
+                  static_cast<int64_t>(part.B.dims.size())});
+  }
+  PackArgs args;
+  args.B = part.B;
+  args.trans = part.trans;
+  args.as = as;
+  WGEMM_RETURN_IF_ERROR(pack_problem(op, "B", args, problem));
+  const int64_t rows = problem->k, cols = problem->n, n = weights.n();
+  WGEMM_RETURN_IF_ERROR(check_range("row", part.row, rows, weights.k(), "rows"));
+  WGEMM_RETURN_IF_ERROR(check_range("col", part.col, cols, n, "columns"));
+  if (part.col % kPartColumns != 0) {
+    return error(Code::kArgument, op, "col",
+                 {"col is %; it must be a multiple of %", part.col, kPartColumns});
+  }
+  if (cols % kPartColumns != 0 && part.col + cols != n) {
+    return error(Code::kShape, op, "B",
+                 {"the part has % columns from % on, of %; it must have a multiple of %, or reach "
+                  "the last column",
+                  cols, part.col, n, kPartColumns});
   }
   return {};
 }

@@ -87,38 +87,42 @@ void pack_block(const NBitsSource& s, int64_t column, int64_t block, int64_t cou
 
 // Writes the floats of `count` steps of a block, with the eight columns of a step in sequence.
 void widen_block(const NBits& f, const std::byte* block, int64_t count, float* to) {
-  v128_t scale[2], zero_point[2];
-  load_eight(block, f.dtype, scale);
-  load_float_zero_points(block, f, zero_point);
-  const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble),
+  const v128_t low_half = wasm_i8x16_splat(0xf),
                used = wasm_i32x4_splat(f.bits == 2 ? 0x33333333 : -1);
+  const int64_t bytes = NBits::kGroupBytes * (f.stored_bits() == 8 ? 2 : 1);  // of eight steps
   const std::byte* codes = block + f.codes_at();
+  NBitsScales scales;
   for (int64_t first = 0; first < count; first += NBits::kGroupSteps) {
+    if (first % f.scaled_steps() == 0) load_scales(block, f, first / f.scaled_steps(), &scales);
     const auto half = static_cast<uint32_t>(f.bits == 2 ? first / NBits::kGroupSteps % 2 * 2 : 0);
     const float* const end = to + std::min(NBits::kGroupSteps, count - first) * NBits::kColumns;
     alignas(16) float steps[NBits::kGroupSteps * NBits::kColumns];
     float* const out = count - first < NBits::kGroupSteps ? steps : to;
     for (int64_t v = 0; v < 2; ++v) {
-      const v128_t word = wasm_v128_and(wasm_u32x4_shr(wasm_v128_load(codes + 16 * v), half), used),
-                   upper = f.bits == 8 ? wasm_v128_load(codes + NBits::kGroupBytes + 16 * v) : word;
-      unroll_inline(
-          std::make_index_sequence<NBits::kGroupSteps>{},
-          [&](auto step) __attribute__((always_inline)) {
-            constexpr uint32_t kStep = step, kBit = kStep % 4 * 8 + kStep / 4 * 4;
-            v128_t code = wasm_v128_and(wasm_i32x4_shr(word, kBit), nibble);
-            if (f.bits == 8) {
-              code = wasm_v128_or(
-                  code, wasm_i32x4_shl(wasm_v128_and(wasm_u32x4_shr(upper, kBit), nibble), 4));
-            }
-            wasm_v128_store(
-                out + kStep * NBits::kColumns + 4 * v,
-                wasm_f32x4_mul(wasm_f32x4_sub(wasm_f32x4_convert_i32x4(code), zero_point[v]),
-                               scale[v]));
-          });
+      // The codes of the first and of the last four steps, in bytes.
+      v128_t four[2] = {wasm_v128_load(codes + 16 * v),
+                        wasm_v128_load(codes + bytes - NBits::kGroupBytes + 16 * v)};
+      if (!f.has_bytes()) {
+        const v128_t word = wasm_v128_and(wasm_u32x4_shr(four[0], half), used), upper = four[1];
+        four[0] = wasm_v128_and(word, low_half);
+        four[1] = wasm_v128_and(wasm_u16x8_shr(word, 4), low_half);
+        if (f.bits == 8) {
+          four[0] = wasm_v128_or(four[0], wasm_i16x8_shl(wasm_v128_and(upper, low_half), 4));
+          four[1] = wasm_v128_or(four[1], wasm_v128_andnot(upper, low_half));
+        }
+      }
+      unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{}, [&](auto step) __attribute__((
+                                                                        always_inline)) {
+        constexpr uint32_t kStep = step;
+        const v128_t code = wasm_u32x4_shr(wasm_i32x4_shl(four[kStep / 4], 24 - kStep % 4 * 8), 24);
+        const v128_t number = wasm_f32x4_sub(wasm_f32x4_convert_i32x4(code), scales.zero_point[v]);
+        wasm_v128_store(out + kStep * NBits::kColumns + 4 * v,
+                        wasm_f32x4_sub(wasm_f32x4_mul(number, scales.scale[v]), scales.offset[v]));
+      });
     }
     if (out != to) std::copy_n(steps, end - to, to);
     to += NBits::kGroupSteps * NBits::kColumns;
-    if (f.bits != 2 || half != 0) codes += NBits::kGroupBytes * (f.bits == 8 ? 2 : 1);
+    if (f.bits != 2 || half != 0) codes += bytes;
   }
 }
 
@@ -139,7 +143,8 @@ void widen_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
 }
 
 // Quantizes a block of a row.
-[[gnu::noinline]] void quantize_block(const float* a, int64_t size, std::byte* to) {
+[[gnu::noinline]] void quantize_block(const float* a, const NBits& f, std::byte* to) {
+  const int64_t size = f.block_size;
   const v128_t zero = wasm_i32x4_const(0, 0, 0, 0);
   v128_t largest = zero;
   for (int64_t i = 0; i < size; i += 4)
@@ -148,7 +153,7 @@ void widen_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
   largest = wasm_f32x4_max(largest, wasm_i32x4_shuffle(largest, largest, 1, 0, 3, 2));
   const float scale = wasm_f32x4_extract_lane(largest, 0) / 127;
   std::memcpy(to, &scale, sizeof(scale));
-  auto* const q = reinterpret_cast<int8_t*>(to + NBits::kRowHeader);
+  auto* const q = reinterpret_cast<int8_t*>(to + f.row_header());
   v128_t sums = zero;
   if (scale == 0) {
     std::memset(q, 0, static_cast<size_t>(size));
@@ -170,6 +175,13 @@ void widen_blocks(const NBits& f, int64_t row, int64_t depth, int64_t cols,
   const int32_t sum = wasm_i32x4_extract_lane(sums, 0) + wasm_i32x4_extract_lane(sums, 1) +
                       wasm_i32x4_extract_lane(sums, 2) + wasm_i32x4_extract_lane(sums, 3);
   std::memcpy(to + sizeof(float), &sum, sizeof(sum));
+  to += NBits::kRowHeader;
+  for (int64_t i = 0; i < f.sub_blocks() * f.sub_size; to += sizeof(int16_t)) {
+    int16_t sum_of_sub = 0;
+    for (const int64_t end = i + f.sub_size; i < end; ++i)
+      sum_of_sub = static_cast<int16_t>(sum_of_sub + q[i]);
+    std::memcpy(to, &sum_of_sub, sizeof(sum_of_sub));
+  }
 }
 
 }  // namespace
@@ -218,8 +230,8 @@ void quantize_row(const PackSource& a, const NBits& f, std::byte* to) {
   const auto* from = reinterpret_cast<const float*>(a.data);
   const int64_t whole = is_float ? a.depth - a.depth % f.block_size : 0;
   const auto quantize = [&](const float* data, int64_t count) {
-    for (int64_t i = 0; i < count; i += f.block_size, to += NBits::kRowHeader + f.block_size)
-      quantize_block(data + i, f.block_size, to);
+    for (int64_t i = 0; i < count; i += f.block_size, to += f.row_header() + f.block_size)
+      quantize_block(data + i, f, to);
   };
   quantize(from, whole);
   for (int64_t d = whole; d < a.depth; d += kBuffer) {

@@ -25,7 +25,7 @@ void widen_codes(const NBitsSource& source, int64_t row, int64_t depth, int64_t 
 // the layout. `a` has one lane.
 void quantize_row(const PackSource& a, const NBits& format, std::byte* to);
 
-// Whether the padding of packed weights is zeros.
+// Whether the padding of packed weights is zeros. For block formats, see pack/blocks.h.
 bool is_padded(const std::byte* panels, const NBits& format, int64_t k, int64_t n);
 
 }  // namespace wgemm

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "pack/blocks.h"
 #include "pack/nbits.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
@@ -19,8 +20,9 @@ constexpr size_t kNameBytes = 8, kByteOrderAt = 8, kVersionAt = 12, kChecksumAt 
                  kTypeAt = 32, kLayoutAt = 40, kRankAt = 48, kShapeAt = 56;
 constexpr size_t kCheckedFrom = kOpAt;  // the checksum covers all bytes from here on
 constexpr char kMagic[] = "wgemm-pw";
-constexpr uint32_t kByteOrder = std::endian::native == std::endian::little ? 1 : 2,
-                   kFormatVersion = 1;
+constexpr uint32_t kByteOrder = std::endian::native == std::endian::little ? 1 : 2;
+// Versions of the format.
+constexpr uint32_t kElements = 1, kBlocks = 2;
 
 template <typename T>
 T load(const std::byte* from) {
@@ -56,6 +58,11 @@ class HeaderWriter {
 // By PackFor.
 constexpr const char* kOperations[] = {"gemm", "qgemm", "nbits"};
 const char* name_of(PackFor op) { return kOperations[static_cast<int>(op)]; }
+
+// The name of a type or, for block formats, of a format.
+const char* type_name(bool is_format, int type) {
+  return is_format ? kBlockFormats[type].name : dtype_name(static_cast<DType>(type));
+}
 
 bool is_named(const std::byte* bytes, const char* letters) {
   std::byte name[kNameBytes];
@@ -118,8 +125,9 @@ Status check_length(std::span<const std::byte> bytes, int64_t least) {
 Status check_format(const std::byte* from) {
   if (!is_named(from, kMagic))
     return refuse("is not packed weights: it does not begin with \"wgemm-pw\"");
-  if (const auto version = load<uint32_t>(from + kVersionAt); version != kFormatVersion) {
-    return refuse("is of version ", version, "; this library reads version ", kFormatVersion);
+  if (const auto version = load<uint32_t>(from + kVersionAt);
+      version != kElements && version != kBlocks) {
+    return refuse("is of version ", version, "; this library reads versions 1 and 2");
   }
   if (const auto order = load<uint32_t>(from + kByteOrderAt); order != kByteOrder) {
     return refuse("has byte order ", order, "; this machine has ", kByteOrder,
@@ -128,6 +136,8 @@ Status check_format(const std::byte* from) {
   return {};
 }
 
+bool has_blocks(const std::byte* from) { return load<uint32_t>(from + kVersionAt) == kBlocks; }
+
 // Reads operation, type and layout. The layout of elements follows from their type. Which formats
 // of MatMulNBits exist is checked later.
 Status read_kind(const std::byte* from, SerializedHeader* header) {
@@ -135,19 +145,26 @@ Status read_kind(const std::byte* from, SerializedHeader* header) {
   while (op < std::size(kOperations) && !is_named(from + kOpAt, kOperations[op])) ++op;
   if (op == std::size(kOperations))
     return refuse("is for an unknown operation; it must be gemm, qgemm or nbits");
-  int type = 0;
-  while (type < kDTypeCount && !is_named(from + kTypeAt, dtype_name(static_cast<DType>(type))))
-    ++type;
-  if (type == kDTypeCount) return refuse("has elements of an unknown type; see DType");
-  const auto dtype = static_cast<DType>(type);
   header->args.op = static_cast<PackFor>(op);
+  const bool is_blocks = has_blocks(from);
+  if (is_blocks && header->args.op != PackFor::kMatMulNBits)
+    return refuse("is of version 2, which is for nbits only");
+  const int types = is_blocks ? kBlockFormatCount : kDTypeCount;
+  int type = is_blocks;  // the first block format is none
+  while (type < types && !is_named(from + kTypeAt, type_name(is_blocks, type))) ++type;
+  if (type == types)
+    return refuse(is_blocks ? "has blocks of an unknown format; see BlockFormat"
+                            : "has elements of an unknown type; see DType");
+  const auto dtype = is_blocks ? DType::kFloat16 : static_cast<DType>(type);
   header->args.B.dtype = dtype;
   const auto number = [&](size_t i) { return load<uint16_t>(from + kLayoutAt + 2 * i); };
   PanelLayout layout = storage_layout(dtype);
   if (header->args.op == PackFor::kMatMulNBits) {
     layout = kNBitsLayout;
-    header->nbits = {number(1), number(3), dtype,
-                     static_cast<NBits::ZeroPoints>(std::min<uint16_t>(number(2), 255))};
+    header->nbits = is_blocks
+                        ? kBlockFormats[type].nbits
+                        : NBits{number(1), number(3), dtype,
+                                static_cast<NBits::ZeroPoints>(std::min<uint16_t>(number(2), 255))};
   }
   std::byte numbers[4 * sizeof(uint16_t)];
   HeaderWriter(numbers).layout(layout, header->nbits);
@@ -200,13 +217,15 @@ size_t serialized_bytes(const PackedWeights& weights) {
 void write_serialized(const PackedWeights& weights, std::span<std::byte> bytes) {
   const PrepackedB stored = prepacked_of(weights);
   const size_t rank = weights.batch().size() + 2, matrix = matrix_bytes(weights);
+  const BlockFormat format = weights.block_format();
+  const bool is_format = format != BlockFormat::kNone;
   HeaderWriter writer(bytes.data());
   writer.name(kMagic);
   writer.number(kByteOrder, 4);
-  writer.number(kFormatVersion, 4);
+  writer.number(is_format ? kBlocks : kElements, 4);
   writer.number(0, 8);  // the checksum, which seal() writes
   writer.name(name_of(weights.op()));
-  writer.name(dtype_name(weights.dtype()));
+  writer.name(is_format ? row_of(format).name : dtype_name(weights.dtype()));
   writer.layout(stored.layout(), stored.nbits);
   writer.number(rank, 8);
   for (const int64_t size : weights.batch()) writer.number(static_cast<uint64_t>(size), 8);
@@ -248,8 +267,11 @@ Status read_serialized_panels(Context& context, std::span<const std::byte> bytes
   const std::byte *const panels = bytes.data() + header_bytes, *const end = bytes.data() + length;
   for (const std::byte* from = panels; from != end; from += matrix_bytes) {
     const NBits& nbits = problem.nbits.format;
-    if (!(nbits ? is_padded(from, nbits, problem.k, problem.n)
-                : is_padded(from, storage_layout(problem.as), problem.k, problem.n)))
+    if (nbits.format != BlockFormat::kNone) {
+      if (const char* fault = fault_of_blocks(from, nbits, problem.k, problem.n); fault != nullptr)
+        return refuse(fault);
+    } else if (!(nbits ? is_padded(from, nbits, problem.k, problem.n)
+                       : is_padded(from, storage_layout(problem.as), problem.k, problem.n)))
       return refuse("has panels whose padding is not zeros");
   }
   PackedWeights made;

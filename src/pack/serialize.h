@@ -3,10 +3,11 @@
 //
 //    0  name     "wgemm-pw"
 //    8  uint32   byte order of the elements: 1 is little-endian, 2 big-endian
-//   12  uint32   version of this format: kFormatVersion in serialize.cc
+//   12  uint32   version of this format: 2 for weights of a block format, 1 for all others
 //   16  uint64   XXH64, with seed 0, of all later bytes
 //   24  name     operation: "gemm", "qgemm" or "nbits"
-//   32  name     type of the elements, such as "float32"; for nbits the type of the scales
+//   32  name     type of the elements, such as "float32"; for nbits the type of the scales, or the
+//                name of a block format, such as "Q4_K"
 //   40  uint16   four numbers, a PanelLayout: width, kr, header and element_bytes; for nbits width,
 //                bits, kind of zero points (NBits::ZeroPoints) and block size
 //   48  uint64   rank, which counts the batch axes, K and N
@@ -14,13 +15,14 @@
 //       ...      the panels, matrix after matrix, without gaps
 //
 // Reading computes everything else that packed weights hold. It refuses all bytes that serialize()
-// would not write; only the elements are free.
+// would not write; only the elements are free, except that scales of block formats are finite.
 //
-// kFormatVersion gets the next number in the release in which serialize() first writes other bytes
-// for the same weights: if a storage layout, the header or the checksum changes. A new type,
-// operation or format of MatMulNBits keeps the number, since older versions refuse its name or its
-// numbers. A library reads the bytes of its own number only, so CHANGELOG.md must say "pack the
-// weights again". The test Serialize.HasOneFormatForever fails if the bytes change.
+// In the release in which serialize() first writes other bytes for the same weights, their version
+// gets the next free number. Such a change is a change of a storage layout, the header or the
+// checksum. A new type, operation or format of MatMulNBits keeps the number, since older libraries
+// refuse its name or its numbers. A library reads only the versions that it writes, so CHANGELOG.md
+// must say "pack the weights again". The tests Serialize.HasOneFormatForever and
+// Serialize.HasOneFormatOfBlocksForever fail if the bytes change.
 #pragma once
 
 #include "problem/pack_problem.h"

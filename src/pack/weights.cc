@@ -37,6 +37,10 @@ const WeightsHeader& header_of(const void* memory) {
   return *static_cast<const WeightsHeader*>(memory);
 }
 
+WeightsHeader& header_in(const PackedWeights& weights) {
+  return *static_cast<WeightsHeader*>(const_cast<void*>(WeightsAccess::memory(weights)));
+}
+
 void sum_columns(const int8_t* panels, int64_t k, int64_t n, int32_t* sums) {
   constexpr int64_t kWidth = kI8StorageLayout.width;
   const int64_t pairs = (k + 1) / 2;
@@ -92,6 +96,12 @@ void pack_rounded(const PackSource& s, DType as, std::byte* panels) {
   }
 }
 
+// Packs floats as elements of type `as`, without panel headers unless `layout` has them.
+void pack_as(const PackSource& s, DType as, const PanelLayout& layout, std::byte* panels) {
+  if (as == s.dtype) return pack(s, layout, panels);
+  pack_rounded(s, as, panels);
+}
+
 // Calls `work` with each matrix of the batch axes from `axis` on.
 template <typename Work>
 void for_each_matrix(const PackProblem& p, size_t axis, const Operand& b, const Work& work) {
@@ -123,6 +133,7 @@ std::span<const int64_t> PackedWeights::batch() const {
   return {header_of(memory_).batch, header_of(memory_).batch_rank};
 }
 DType PackedWeights::dtype() const { return header_of(memory_).dtype; }
+BlockFormat PackedWeights::block_format() const { return header_of(memory_).nbits.format; }
 int64_t PackedWeights::k() const { return header_of(memory_).k; }
 int64_t PackedWeights::n() const { return header_of(memory_).n; }
 size_t PackedWeights::bytes() const { return header_of(memory_).bytes; }
@@ -238,7 +249,7 @@ Status WeightsAccess::allocate(Context& context, const char* op, const PackProbl
 
 void WeightsAccess::finish(const PackedWeights& weights) {
   const PrepackedB stored = prepacked_of(weights);
-  WeightsHeader& header = *static_cast<WeightsHeader*>(const_cast<void*>(weights.memory_));
+  WeightsHeader& header = header_in(weights);
   if (stored.nbits) return;
   if (stored.dtype == DType::kFloat16 && stored.matrix_bytes != 0) {
     const size_t count = packed_bytes(stored.layout(), header.n, header.k) / sizeof(uint16_t);
@@ -277,17 +288,37 @@ Status pack_weights(Context& context, const PackProblem& p, PackedWeights* weigh
       const PackSource from{
           source.data,         b.dtype, p.n, p.k, source.col_stride, source.row_stride,
           int8_offset(b.dtype)};
-      if (p.as == b.dtype) {
-        pack(from, storage_layout(p.as), panels);
-      } else {
-        pack_rounded(from, p.as, panels);
-      }
+      pack_as(from, p.as, storage_layout(p.as), panels);
       panels += matrix_bytes;
     });
   }
   WeightsAccess::finish(made);
   *weights = std::move(made);
   return {};
+}
+
+Status begin_weights(Context& context, const PackProblem& p, PackedWeights* weights) {
+  WGEMM_RETURN_IF_ERROR(WeightsAccess::allocate(context, "pack", p, weights));
+  std::memset(WeightsAccess::panels(*weights), 0, prepacked_of(*weights).matrix_bytes);
+  header_in(*weights).finite = p.as == DType::kFloat16 && !p.nbits.format;
+  return {};
+}
+
+void pack_part(const PackProblem& part, int64_t row, int64_t col, PackedWeights* weights) {
+  const PrepackedB stored = prepacked_of(*weights);
+  PanelLayout layout = stored.layout();
+  layout.header = 0;
+  const int64_t width = layout.width;
+  for (int64_t c = 0; c < part.n; c += width) {
+    const int64_t lanes = std::min(width, part.n - c);
+    const ConstBlock from = part.b.block(0, c, part.k, lanes);
+    auto* const panel = const_cast<std::byte*>(stored.block(row, col + c));
+    pack_as({from.data, part.b.dtype, lanes, part.k, from.col_stride, from.row_stride},
+            stored.dtype, layout, panel);
+    if (stored.finite &&
+        !are_finite(reinterpret_cast<const uint16_t*>(panel), static_cast<size_t>(part.k * width)))
+      header_in(*weights).finite = false;
+  }
 }
 
 }  // namespace wgemm

@@ -11,6 +11,14 @@ namespace wgemm {
 // unchanged.
 Status pack_weights(Context& context, const PackProblem& problem, PackedWeights* weights);
 
+// Makes weights of zeros, which parts then replace: one matrix of floats, or in a block format.
+// Error: kOutOfMemory; *weights is then unchanged.
+Status begin_weights(Context& context, const PackProblem& problem, PackedWeights* weights);
+
+// Packs a part of weights of floats, from (row, col) on. part_problem() has checked the sizes and
+// the type of `part`.
+void pack_part(const PackProblem& part, int64_t row, int64_t col, PackedWeights* weights);
+
 // Fills `panels`, in a kernel's layout, with the `depth` by `cols` block of elements at (row, col).
 // The layout's width divides the storage layout's. `shift` is subtracted from 8-bit elements,
 // unless whole panels of them are widened. With panels of one column, cols must be 1.

@@ -82,6 +82,7 @@ namespace {
 bool suits_codes(const Kernel& kernel, const Problem& problem) {
   if (!problem.b.nbits_format()) return kernel.codes == ReadsCodes::kNo;
   if (problem.quantizes_rows) return kernel.codes == ReadsCodes::kByBytes;
+  if (problem.b.nbits_format().has_bytes() && kernel.codes == ReadsCodes::kByFloats) return false;
   return kernel.codes != ReadsCodes::kByBytes && kernel.b_type == kernel.compute;
 }
 

@@ -86,9 +86,27 @@ Bytes valid_codes(std::minstd_rand& random) {
   return serialized(weights);
 }
 
+// Weights of a block format. Blocks whose random scales are not finite are refused, and stay zeros.
+Bytes valid_blocks(std::minstd_rand& random) {
+  const auto format = static_cast<BlockFormat>(1 + random() % (kBlockFormatCount - 1));
+  const auto blocks = static_cast<int64_t>(random() % (block_steps(format) == 32 ? 4 : 2)),
+             n = static_cast<int64_t>(random() % 12);
+  Context context;
+  PackedWeights weights;
+  expect(begin_pack(context, format, blocks * block_steps(format), n, &weights).ok(),
+         "weights of a block format begin");
+  const auto column = static_cast<size_t>(blocks * block_bytes(format));
+  for (int64_t first = 0; first < n; ++first) {
+    const Status status = pack_part(&weights, first, random_bytes(column, random));
+    expect(status.ok() || status.code == Code::kArgument, status.message);
+  }
+  return serialized(weights);
+}
+
 // Small serialized weights of any type and sizes.
 Bytes valid_bytes(std::minstd_rand& random) {
   if (random() % 4 == 0) return valid_codes(random);
+  if (random() % 4 == 0) return valid_blocks(random);
   const auto type = static_cast<DType>(random() % kDTypeCount);
   const bool is_8bit = compute_type(type) == DType::kInt8;
   std::vector<int64_t> dims;
@@ -236,6 +254,38 @@ void compute_with_codes(const PackedWeights& weights) {
   }
 }
 
+// Compares products of seven rows and of each row, with packed weights of a block format.
+void compute_with_blocks(const PackedWeights& weights) {
+  Context context(0, Determinism::kStrict);
+  constexpr int64_t kRows = 7;
+  std::minstd_rand random(1);
+  std::vector<float> a(static_cast<size_t>(kRows * weights.k()) + 1);
+  for (float& x : a) x = static_cast<float>(static_cast<int64_t>(random() % 2001) - 1000);
+  const auto product = [&](int64_t level, int64_t first, int64_t rows) {
+    const int64_t a_dims[] = {rows, weights.k()}, y_dims[] = {rows, weights.n()};
+    std::vector<float> y(static_cast<size_t>(rows * weights.n()) + 1);
+    MatMulNBitsArgs args;
+    args.A = {a.data() + first * weights.k(), DType::kFloat32, a_dims};
+    args.packed_weights = &weights;
+    args.Y = {y.data(), DType::kFloat32, y_dims};
+    args.accuracy_level = level;
+    const Status status = matmul_nbits(context, args);
+    expect(status.ok(), status.message);
+    y.pop_back();
+    return y;
+  };
+  for (const int64_t level : {0, 4}) {
+    const std::vector<float> all = product(level, 0, kRows);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::vector<float> one = product(level, row, 1);
+      const auto* const expected = all.data() + row * weights.n();
+      // The order of sums at level 0 depends on the number of rows.
+      if (level == 4)
+        expect(std::equal(one.begin(), one.end(), expected), "each row has its own product");
+    }
+  }
+}
+
 void compute(const PackedWeights& weights) {
   constexpr int64_t kMost = 1 << 12;
   if (weights.k() > kMost || weights.n() > kMost) return;
@@ -244,7 +294,10 @@ void compute(const PackedWeights& weights) {
   for (const int64_t size : weights.batch()) {
     if (size > kMost || (columns *= std::max<int64_t>(size, 1)) > kMost) return;
   }
-  if (weights.op() == PackFor::kMatMulNBits) return compute_with_codes(weights);
+  if (weights.op() == PackFor::kMatMulNBits) {
+    return weights.block_format() == BlockFormat::kNone ? compute_with_codes(weights)
+                                                        : compute_with_blocks(weights);
+  }
   for (const int64_t rows : {1, 7, 30}) {
     const Bytes y = product(weights, nullptr, rows);
     if (!weights.batch().empty()) continue;

@@ -13,6 +13,7 @@
 #include "array.h"
 #include "base/types.h"
 #include "pack/weights.h"
+#include "problem/nbits.h"
 #include "threads.h"
 
 namespace wgemm::testing {
@@ -232,6 +233,48 @@ TEST(Serialize, HasOneFormatForever) {
   }
 }
 
+// A block of a file. Only the scales are chosen: the float16 0.5, and -2 in formats with a second
+// one.
+Bytes block_of(BlockFormat format) {
+  Bytes block(static_cast<size_t>(block_bytes(format)));
+  for (size_t i = 0; i < block.size(); ++i) block[i] = static_cast<std::byte>(i * 29 + 7);
+  constexpr size_t kScaleAt[] = {0, 0, 0, 0, 0, 0, 80, 108, 0, 0, 208};
+  const size_t at = kScaleAt[static_cast<int>(format)];
+  block[at + 1] = std::byte{0x38};
+  if (row_of(format).nbits.has_minima()) block[at + 3] = std::byte{0xc0};
+  return block;
+}
+
+// Q4_1 in full, and the checksums of others.
+TEST(Serialize, HasOneFormatOfBlocksForever) {
+  constexpr const char* kHex =
+      "7767656d6d2d7077 0100000002000000 3ca7ac9a6c7e4d0d 6e62697473000000 51345f3100000000 "
+      "0800040003002000 0200000000000000 2000000000000000 0300000000000000 "
+      "0738000007380000 0000000000000000 4140000041400000 0000000000000000 "
+      "fbc8956200000000 fbc8956200000000 0000000000000000 0000000000000000 "
+      "73401dea00000000 73401dea00000000 0000000000000000 0000000000000000 "
+      "e7092b4d00000000 e7092b4d00000000 0000000000000000 0000000000000000 "
+      "d6f8192b00000000 d6f8192b00000000 0000000000000000 0000000000000000";
+  constexpr const char* kChecksums[] = {
+      "4ec00eeab061f2c6", "3ca7ac9a6c7e4d0d", "f85fe5739045b717", "564f5243ac1a1476",
+      "3b2374e3ac497e8f", "225238bec298d636", "034b9eb70adf06cc", "1700803f5e4c37a5",
+      "8115f989d339c0dc", "e71eb4e3253fcc0e",
+  };
+  for (int i = 1; i < kBlockFormatCount; ++i) {
+    const auto format = static_cast<BlockFormat>(i);
+    Context context;
+    PackedWeights weights;
+    ASSERT_TRUE(begin_pack(context, format, block_steps(format), 3, &weights).ok());
+    for (const int64_t column : {0, 2})
+      ASSERT_TRUE(pack_part(&weights, column, block_of(format)).ok());
+    const std::string text = hex(serialized(weights));
+    if (format == BlockFormat::kQ4_1) {
+      EXPECT_EQ(text, kHex);
+    }
+    EXPECT_EQ(text.substr(34, 16), kChecksums[i - 1]) << row_of(format).name;
+  }
+}
+
 // Bytes that are not serialized weights
 // -------------------------------------------------------------------------------------------------
 
@@ -384,8 +427,12 @@ TEST(Serialize, ReportsWhatIsWrong) {
                  "deserialize: bytes is not packed weights: it does not begin with \"wgemm-pw\"");
   expect_refused(changed(8, 2),
                  "deserialize: bytes has byte order 2; this machine has 1, and 1 is little-endian");
-  expect_refused(changed(12, 2),
-                 "deserialize: bytes is of version 2; this library reads version 1");
+  for (const int version : {0, 3, 255}) {
+    expect_refused(changed(12, version), "deserialize: bytes is of version " +
+                                             std::to_string(version) +
+                                             "; this library reads versions 1 and 2");
+  }
+  expect_refused(changed(12, 2), "deserialize: bytes is of version 2, which is for nbits only");
   expect_refused(changed(24, 'h'),
                  "deserialize: bytes is for an unknown operation; it must be gemm, qgemm or nbits");
   expect_refused(changed(32, 'g'), "deserialize: bytes has elements of an unknown type");

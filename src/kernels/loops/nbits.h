@@ -34,6 +34,24 @@ inline void load_eight(const std::byte* from, DType type, v128_t* to) {
   to[1] = wasm_v128_load(from + 16);
 }
 
+// Loads eight float16 that are finite. Scales of blocks are often subnormal, and Intel's processors
+// take more than 100 cycles to multiply a subnormal number. So this multiplies none.
+inline void load_finite(const std::byte* from, v128_t* to) {
+  const v128_t halves = wasm_v128_load(from), zero = wasm_i32x4_const(0, 0, 0, 0);
+  to[0] = wasm_i16x8_shuffle(zero, halves, 0, 8, 1, 9, 2, 10, 3, 11);
+  to[1] = wasm_i16x8_shuffle(zero, halves, 4, 12, 5, 13, 6, 14, 7, 15);
+  // A normal number is twice itself, minus itself. A subnormal number is itself plus 2^-14, minus
+  // 2^-14, whose exponent is 113. The larger of the two is subtracted.
+  const v128_t exponent = wasm_i32x4_splat(113 << 23);
+  for (v128_t* x = to; x != to + 2; ++x) {
+    const v128_t magnitude = wasm_v128_and(wasm_u32x4_shr(*x, 3), wasm_i32x4_splat(0x0fffe000)),
+                 sign = wasm_v128_and(*x, wasm_i32x4_splat(INT32_MIN)),
+                 once = wasm_i32x4_add(magnitude, wasm_i32x4_splat(112 << 23));
+    *x = wasm_v128_or(
+        wasm_f32x4_sub(wasm_i32x4_add(magnitude, exponent), wasm_i32x4_max(once, exponent)), sign);
+  }
+}
+
 // Loads the zero points of a block, of the kind kCodes, as int32.
 inline void load_zero_points(const std::byte* from, int bits, v128_t* to) {
   if (bits == 8) {
@@ -52,11 +70,12 @@ inline void load_zero_points(const std::byte* from, int bits, v128_t* to) {
 // upper halves first, whose sums count sixteenfold.
 template <size_t NP>
 struct NBitsGroups {
-  NBitsGroups(const NBits& f, size_t panel_stride) : format(f), stride(panel_stride) {}
+  NBitsGroups(const NBits& f, size_t panel_stride, int size_of_block)
+      : format(f), stride(panel_stride), size(static_cast<size_t>(size_of_block)) {}
 
   // Calls `step(words)` for each eight steps of K, and `raise()` between two passes.
   [[gnu::always_inline]] void for_each(const std::byte* codes, auto&& step, auto&& raise) const {
-    const size_t groups = static_cast<size_t>(format.block_size) / NBits::kGroupSteps;
+    const size_t groups = size / NBits::kGroupSteps;
     const size_t bytes = format.bits == 8 ? 2 * NBits::kGroupBytes : NBits::kGroupBytes;
     const std::byte* from = format.bits == 8 ? codes + NBits::kGroupBytes : codes;
     for (;;) {
@@ -86,7 +105,8 @@ struct NBitsGroups {
   }
 
   const NBits& format;
-  const size_t stride;
+  const size_t stride;  // bytes from micro-panel to micro-panel
+  const size_t size;    // steps of a block, or of a sub-block
 };
 
 // A by int8 with scales, as quantize_row() makes it. The sums of a block are int32. Ops:
@@ -99,7 +119,7 @@ void quantized_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t)
   constexpr auto halves = std::make_index_sequence<2>{};
   constexpr auto vectors = std::make_index_sequence<2 * NP>{};
   const NBits& f = *s.nbits;
-  const NBitsGroups<NP> groups(f, t.panel_stride_cols / NBits::kColumns * s.b_stride);
+  const NBitsGroups<NP> groups(f, t.panel_stride_cols / NBits::kColumns * s.b_stride, f.block_size);
   const auto codes_at = static_cast<size_t>(f.codes_at()),
              block_bytes = static_cast<size_t>(f.block_bytes()),
              row_bytes = static_cast<size_t>(NBits::kRowHeader + f.block_size);
@@ -144,7 +164,11 @@ void quantized_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t)
       unroll(panels, [&](auto p) {
         const std::byte* const header = b + p * groups.stride;
         v128_t scale[2];
-        load_eight(header, f.dtype, scale);
+        if (f.format != BlockFormat::kNone) {
+          load_finite(header, scale);
+        } else {
+          load_eight(header, f.dtype, scale);
+        }
         if (f.zero_points == NBits::ZeroPoints::kCodes) {
           v128_t zero_point[2];
           load_zero_points(header + f.scale_bytes(), f.bits, zero_point);
@@ -170,11 +194,11 @@ void quantized_nbits_tile(const Strip& s, const std::byte* panel, TileColumns t)
   });
 }
 
-// A row of float32: the sum of each block, and the last block padded with zeros, if K ends inside
-// of it.
+// A row of float32: the sum of each block, or of each sub-block if there are any. If K ends inside
+// the last block, also that block, padded with zeros.
 struct RowOfBlocks {
   explicit RowOfBlocks(const Strip& s) {
-    const auto size = static_cast<size_t>(s.nbits->block_size);
+    const auto size = static_cast<size_t>(s.nbits->scaled_steps());
     const auto* a = static_cast<const float*>(s.a);
     end = s.k / size * size;
     if (s.k != end) {
@@ -195,36 +219,61 @@ struct RowOfBlocks {
   float last[NBits::kBlockSizeMax];
 };
 
-// Loads the zero points of a block, of any kind, as float32.
-[[gnu::noinline]] inline void load_float_zero_points(const std::byte* block, const NBits& f,
-                                                     v128_t* to) {
-  const std::byte* const at = block + f.scale_bytes();
-  if (f.zero_points == NBits::ZeroPoints::kTyped) return load_eight(at, f.dtype, to);
-  if (f.zero_points == NBits::ZeroPoints::kCodes) {
-    load_zero_points(at, f.bits, to);
-    to[0] = wasm_f32x4_convert_i32x4(to[0]);
-    to[1] = wasm_f32x4_convert_i32x4(to[1]);
+// The numbers that turn codes into weights: W = (code - zero point) * scale - offset. Each has
+// eight columns.
+struct NBitsScales {
+  v128_t scale[2], zero_point[2], offset[2];
+};
+
+// Loads the scales of a block, or of a sub-block.
+[[gnu::noinline]] inline void load_scales(const std::byte* block, const NBits& f, int64_t sub,
+                                          NBitsScales* to) {
+  const std::byte* const zero_points = block + f.scale_bytes();
+  load_eight(block, f.dtype, to->scale);
+  to->offset[0] = to->offset[1] = wasm_i32x4_const(0, 0, 0, 0);
+  if (f.zero_points == NBits::ZeroPoints::kTyped) {
+    load_eight(zero_points, f.dtype, to->zero_point);
+  } else if (f.zero_points == NBits::ZeroPoints::kCodes) {
+    load_zero_points(zero_points, f.bits, to->zero_point);
+    for (v128_t& x : to->zero_point) x = wasm_f32x4_convert_i32x4(x);
   } else {
-    to[0] = to[1] = wasm_f32x4_splat(static_cast<float>(f.absent_zero_point()));
+    to->zero_point[0] = to->zero_point[1] =
+        wasm_f32x4_splat(f.has_minima() ? 0 : static_cast<float>(f.absent_zero_point()));
+  }
+  if (f.has_minima()) load_eight(zero_points, f.dtype, to->offset);
+  if (f.sub_size == 0) return;
+  const std::byte *const scales = block + f.sub_scales_at() + sub * NBits::kColumns,
+                         *const minima =
+                             block + f.minima_at() + sub / 2 * 2 * NBits::kColumns + sub % 2;
+  float scale[NBits::kColumns], minimum[NBits::kColumns];
+  for (int64_t i = 0; i < NBits::kColumns; ++i) {
+    scale[i] = static_cast<float>(static_cast<int8_t>(scales[i]));
+    minimum[i] = f.has_minima() ? static_cast<float>(static_cast<uint8_t>(minima[2 * i])) : 0;
+  }
+  for (int v = 0; v < 2; ++v) {
+    to->scale[v] = wasm_f32x4_mul(to->scale[v], wasm_v128_load(scale + 4 * v));
+    to->offset[v] = wasm_f32x4_mul(to->offset[v], wasm_v128_load(minimum + 4 * v));
   }
 }
 
-// Adds the product of a row of A and a block of a micro-panel to the accumulators of eight columns,
-// step by step. For sums that overflow, and for infinities and NaN. `count`: its steps before K,
-// since a zero of padding times an infinity is NaN.
-[[gnu::noinline]] inline void add_block(const NBits& f, const std::byte* block, const float* a,
-                                        size_t count, v128_t* acc) {
-  v128_t scale[2], zero_point[2];
-  load_eight(block, f.dtype, scale);
-  load_float_zero_points(block, f, zero_point);
+// Adds the product of a row of A and a block or sub-block of a micro-panel to the accumulators of
+// eight columns, step by step. For sums that overflow, and for infinities and NaN. `count`: its
+// steps before K, since a zero of padding times an infinity is NaN.
+[[gnu::noinline]] inline void add_block(const NBits& f, const std::byte* block, int64_t sub,
+                                        const float* a, size_t count, v128_t* acc) {
+  NBitsScales scales;
+  load_scales(block, f, sub, &scales);
+  const int64_t first = sub * f.sub_size;
   for (size_t i = 0; i < count; ++i) {
     float code[NBits::kColumns];
     for (int64_t column = 0; column < NBits::kColumns; ++column)
-      code[column] =
-          static_cast<float>(static_cast<int32_t>(f.code(block, static_cast<int64_t>(i), column)));
+      code[column] = static_cast<float>(
+          static_cast<int32_t>(f.code(block, first + static_cast<int64_t>(i), column)));
     for (int v = 0; v < 2; ++v) {
-      const v128_t number =
-          wasm_f32x4_mul(wasm_f32x4_sub(wasm_v128_load(code + 4 * v), zero_point[v]), scale[v]);
+      const v128_t number = wasm_f32x4_sub(
+          wasm_f32x4_mul(wasm_f32x4_sub(wasm_v128_load(code + 4 * v), scales.zero_point[v]),
+                         scales.scale[v]),
+          scales.offset[v]);
       acc[v] = wasm_f32x4_add(acc[v], wasm_f32x4_mul(wasm_v128_load32_splat(a + i), number));
     }
   }
@@ -237,21 +286,24 @@ template <typename Ops>
 void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const RowOfBlocks& row) {
   constexpr auto halves = std::make_index_sequence<2>{};
   const NBits& f = *s.nbits;
-  const NBitsGroups<1> groups(f, 0);
+  const NBitsGroups<1> groups(f, 0, f.scaled_steps());
   const auto codes_at = static_cast<size_t>(f.codes_at()),
-             block_bytes = static_cast<size_t>(f.block_bytes()),
-             block_size = static_cast<size_t>(f.block_size);
+             block_bytes = static_cast<size_t>(f.block_bytes());
+  const size_t size = groups.size;
+  const bool is_blocks = f.needs_blocks_loop();
   const v128_t nibble = wasm_v128_load32_splat(&nbits_nibble), none = wasm_i32x4_const(0, 0, 0, 0),
                absent = wasm_f32x4_splat(static_cast<float>(f.absent_zero_point()));
   with_tile<float, 1, 2, true>(s, t, [&](auto& acc) __attribute__((always_inline)) {
     const auto* a = static_cast<const float*>(s.a);
     const float* sum_of_a = row.sum;
-    for (size_t k = 0; k < s.k; k += block_size, a += block_size, b += block_bytes) {
+    int64_t sub = 0;
+    const std::byte* codes = b + codes_at;
+    for (size_t k = 0; k < s.k; k += size, a += size) {
       if (k == row.end) a = row.last;
       v128_t sum[2][2] = {{none, none}, {none, none}};
       const float* x = a;
       groups.for_each(
-          b + codes_at,
+          codes,
           [&](v128_t(&words)[2]) __attribute__((always_inline)) {
             unroll_inline(std::make_index_sequence<NBits::kGroupSteps>{},
                           [&](auto step) __attribute__((always_inline)) {
@@ -277,27 +329,40 @@ void float_nbits_tile(const Strip& s, const std::byte* b, TileColumns t, const R
             });
           });
       const v128_t of_a = wasm_v128_load32_splat(sum_of_a++);
-      v128_t scale[2], part[2], zero_point[2] = {absent, absent};
-      load_eight(b, f.dtype, scale);
-      if (f.zero_points != NBits::ZeroPoints::kAbsent) {
-        v128_t loaded[2];
-        load_float_zero_points(b, f, loaded);
-        zero_point[0] = loaded[0];
-        zero_point[1] = loaded[1];
+      v128_t part[2], scale[2], zero_point[2] = {absent, absent}, offset[2] = {none, none};
+      if (f.zero_points == NBits::ZeroPoints::kAbsent && !is_blocks) {
+        load_eight(b, f.dtype, scale);
+      } else {
+        NBitsScales loaded;
+        load_scales(b, f, sub, &loaded);
+        unroll(halves, [&](auto v) {
+          scale[v] = loaded.scale[v];
+          zero_point[v] = loaded.zero_point[v];
+          offset[v] = wasm_f32x4_mul(of_a, loaded.offset[v]);
+        });
       }
       unroll(halves, [&](auto v) {
         part[v] = wasm_f32x4_sub(wasm_f32x4_add(sum[0][v], sum[1][v]),
                                  wasm_f32x4_mul(of_a, zero_point[v]));
       });
       // 0 times a number that is not finite is NaN. With an infinite scale no product is finite.
-      const v128_t zero = wasm_f32x4_mul(
-          wasm_f32x4_add(wasm_f32x4_mul(part[0], scale[0]), wasm_f32x4_mul(part[1], scale[1])),
-          none);
+      v128_t zero =
+          wasm_f32x4_add(wasm_f32x4_mul(part[0], scale[0]), wasm_f32x4_mul(part[1], scale[1]));
+      if (is_blocks) zero = wasm_f32x4_add(zero, wasm_f32x4_add(offset[0], offset[1]));
+      zero = wasm_f32x4_mul(zero, none);
       if (wasm_i32x4_all_true(wasm_f32x4_eq(zero, zero))) {
         unroll(halves,
                [&](auto v) { acc[0][v] = Ops::multiply_add(acc[0][v], part[v], scale[v]); });
+        if (is_blocks)
+          unroll(halves, [&](auto v) { acc[0][v] = wasm_f32x4_sub(acc[0][v], offset[v]); });
       } else {
-        add_block(f, b, a, std::min(block_size, s.k - k), acc[0]);
+        add_block(f, b, sub, a, std::min(size, s.k - k), acc[0]);
+      }
+      codes += size * static_cast<size_t>(f.stored_bits());
+      if (++sub >= f.sub_blocks()) {
+        sub = 0;
+        b += block_bytes;
+        codes = b + codes_at;
       }
     }
   });
