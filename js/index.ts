@@ -75,6 +75,7 @@ export type {
 } from './convert/foreign-types.js';
 export type { GemmOptions } from './ops/gemm.js';
 export {
+  type BlockFormat,
   type HeapObject,
   HeapTensor,
   PackedWeights,

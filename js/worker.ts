@@ -152,6 +152,6 @@ export { WorkerObject, WorkerTensor, WorkerWeights } from './api/worker-handles.
 export { WorkerRecording } from './api/worker-recording.js';
 export type { WorkerRecordedCalls } from './api/recorded-calls.js';
 export { createGemm, type WorkerCreateOptions, WorkerGemm } from './worker/gemm.js';
-export type { TensorView } from './instance/heap.js';
+export type { BlockFormat, TensorView } from './instance/heap.js';
 export type { NBitsWeights } from './convert/quantize-nbits.js';
 export type { CallOptions, Signal } from './api/worker-handles.js';

@@ -8,8 +8,8 @@ import { fail, main } from './run.mjs';
 
 /** The folders of js/. Each may import itself and the folders before it. */
 const layers = [
-  ...['base', 'instance', 'call', 'convert', 'ops', 'api', 'linear', 'search', 'tfjs', 'weights'],
-  'worker',
+  ...['base', 'instance', 'call', 'convert', 'ops', 'api', 'linear', 'search', 'tfjs', 'worker'],
+  'weights',
   ...['onnx/read', 'onnx/operators', 'onnx/graph', 'onnx/run'],
 ];
 

@@ -7,7 +7,13 @@ import { handleKey } from '../base/properties.js';
 import { readOptions } from '../base/read-options.js';
 import type { DataArray, DType, Matching, NewArrays } from '../base/tensor.js';
 import { type Handle, type Operand, operandOf, type Reader } from '../call/operand.js';
-import { disposedHandle, foreignHandle, type PackedWeights } from '../instance/heap.js';
+import {
+  type BlockFormat,
+  disposedHandle,
+  foreignHandle,
+  type PackedWeights,
+} from '../instance/heap.js';
+import type { PartedWeights, PartPlace } from '../ops/pack-parts.js';
 
 /** @internal A request of a handle to the worker. */
 export interface HandleRequest {
@@ -36,6 +42,12 @@ export interface InstanceLink extends HandleLink {
   handleOf(held: Held): WorkerObject;
   /** The number of a handle. */
   numberOf(handle: WorkerObject, op: string, name: string): number;
+  /** Makes a call of `packFrom`. */
+  packFrom(
+    options: CallOptions,
+    values: PartedWeights | PartPlace,
+    operands: readonly Operand[],
+  ): Promise<unknown>;
   callModel(
     method: 'loadModel' | 'run' | 'explainModel' | 'modelState',
     options: CallOptions | undefined,
@@ -240,8 +252,8 @@ printable(
 );
 
 /**
- * Weights that are packed once, in the memory of an instance in a worker. `pack` and `deserialize`
- * make them. The caller must `dispose()` of them.
+ * Weights that are packed once, in the memory of an instance in a worker. `pack`, `deserialize` and
+ * `packFrom` of `wgemm/weights` make them. The caller must `dispose()` of them.
  *
  * @category Operations
  */
@@ -252,12 +264,18 @@ export class WorkerWeights extends WorkerObject {
 
   /** The operation that they are for: `'gemm'` means `matmul` too. */
   readonly op: 'gemm' | 'qgemm' | 'matmulNBits';
+  /**
+   * The block format of ggml that they keep, such as `'Q4_K'`; undefined for other weights.
+   * `packFrom` of `wgemm/weights` makes weights with a format, for `matmulNBits`.
+   */
+  readonly format: BlockFormat | undefined;
   /** Bytes of memory that they take. */
   readonly byteLength: number;
 
   private constructor(link: HandleLink, held: Held) {
     super(link, held);
     this.op = held.op ?? 'gemm';
+    this.format = held.format;
     this.byteLength = held.byteLength ?? 0;
     Object.freeze(this);
   }
@@ -315,6 +333,8 @@ export interface Held {
   readonly shape: readonly number[];
   /** Only for packed weights: the operation that they are for. A layer has kind `weights`, too. */
   readonly op?: PackedWeights['op'];
+  /** Only for packed weights of a block format. */
+  readonly format?: BlockFormat | undefined;
   /** Only for kind `weights`: their size in memory, in bytes. */
   readonly byteLength?: number;
 }

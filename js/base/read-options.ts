@@ -41,6 +41,16 @@ export function readOptions(
   return unpolluted(options, allowed);
 }
 
+/** @internal Checks an option that aborts a call. */
+export function checkSignal(op: string, signal: unknown): void {
+  const isSignal = ({ aborted, addEventListener, removeEventListener }: Record<string, unknown>) =>
+    typeof aborted === 'boolean' &&
+    typeof addEventListener === 'function' &&
+    typeof removeEventListener === 'function';
+  if (signal !== undefined && !(isReadable(signal) && isSignal(signal as never)))
+    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
+}
+
 /** @internal Reads the object of inputs that some calls take. */
 export function readInputs(
   op: string,

@@ -35,6 +35,13 @@ export interface CoreModule {
   explain(operation: number, reserved: number): number;
   pack(): number;
   packNBits(): number;
+  /** Begins weights that `packPart` packs. The block is then as after `pack`. */
+  beginPack(dtype: number, k: number, n: number): number;
+  packPart(): number;
+  /** Begins weights of a block format, a BlockFormat of wgemm.h, with k rows and n columns. */
+  beginBlocks(format: number, k: number, n: number): number;
+  /** Packs the columns from `first` on, which begin at an address. */
+  packBlocks(weights: number, first: number, bytes: number, length: number): number;
   quantize(): number;
   serializedBytes(weights: number): number;
   serialize(weights: number, bytes: number, length: number): number;

@@ -136,6 +136,24 @@ function copyOf(core: Core, op: string, address: number, length: number): NewArr
   }
 }
 
+/**
+ * @internal The block formats of ggml that weights may have, in the order of `BlockFormat` of
+ * wgemm.h. 0 is for other weights.
+ */
+export const blockFormats = [
+  ...(['', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0'] as const),
+  ...(['Q2_K', 'Q3_K', 'Q4_K', 'Q5_K', 'Q6_K'] as const),
+] as const;
+
+/**
+ * A block format of ggml: weights of few bits, as files have them. See
+ * {@link wgemm!PackedWeights.format | format}.
+ *
+ * @category Operations
+ */
+export type BlockFormat =
+  'Q4_0' | 'Q4_1' | 'Q5_0' | 'Q5_1' | 'Q8_0' | 'Q2_K' | 'Q3_K' | 'Q4_K' | 'Q5_K' | 'Q6_K';
+
 /** @internal The constructors of handles, which users do not see. */
 export interface Constructors {
   tensor: new (
@@ -150,6 +168,7 @@ export interface Constructors {
     core: Core,
     op: PackedWeights['op'],
     dtype: DType,
+    format: BlockFormat | undefined,
     shape: readonly number[],
     address: number,
     byteLength: number,
@@ -229,8 +248,8 @@ printable(
 
 /**
  * Weights that are packed once, for any number of calls: calls take them as `b` or `weights`.
- * `pack` and `deserialize` make them. They are a copy in the memory of the instance. The caller
- * must `dispose()` of them.
+ * `pack`, `deserialize` and `packFrom` of `wgemm/weights` make them. They are a copy in the memory
+ * of the instance. The caller must `dispose()` of them.
  *
  * @category Operations
  */
@@ -239,6 +258,11 @@ export class PackedWeights extends HeapObject {
   readonly op: 'gemm' | 'qgemm' | 'matmulNBits';
   /** The type of the elements, as they are packed. For `matmulNBits`, the type of the scales. */
   readonly dtype: DType;
+  /**
+   * The block format of ggml that they keep, such as `'Q4_K'`; undefined for other weights.
+   * `packFrom` of `wgemm/weights` makes weights with a format, for `matmulNBits`.
+   */
+  readonly format: BlockFormat | undefined;
   /** (..., K, N) in elements, after the transpose that `trans` asks for. */
   readonly shape: readonly number[];
   /** Bytes of memory that they take. */
@@ -255,6 +279,7 @@ export class PackedWeights extends HeapObject {
     core: Core,
     op: PackedWeights['op'],
     dtype: DType,
+    format: BlockFormat | undefined,
     shape: readonly number[],
     address: number,
     byteLength: number,
@@ -262,6 +287,7 @@ export class PackedWeights extends HeapObject {
     super(core, address, 0); // no view shows it
     this.op = op;
     this.dtype = dtype;
+    this.format = format;
     this.shape = Object.freeze(shape);
     this.byteLength = byteLength;
     Object.freeze(this);

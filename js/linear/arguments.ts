@@ -13,6 +13,7 @@ import {
 import { readActivation, readFlag } from '../call/options.js';
 import { readAxis, readEach } from '../convert/quantize-arguments.js';
 import { type Axis, limits, positive } from '../convert/quantize-numbers.js';
+import type { PackedWeights } from '../instance/heap.js';
 
 /**
  * @internal The numbers that describe a layer, without its weights and vectors. Serialized layers
@@ -77,8 +78,11 @@ export function readLinear(reader: Reader, options: unknown): LinearArguments {
     besides,
   );
   const operand = readTensor(reader, op, 'weights', weights);
-  if (operand.dtype === packedWeights)
+  if (operand.dtype === packedWeights) {
+    const { format } = operand.source as unknown as PackedWeights;
+    if (format) throw refused('weights', `packed as ${format}`, 'a tensor; call matmulNBits');
     throw refused('weights', 'packed already', 'the tensor that was passed to pack()');
+  }
   const { shape } = operand;
   const type = dtypes[operand.dtype] as DType;
   const kind = readKind(as, type);

@@ -26,7 +26,7 @@ export interface MatMulNBitsOptions<A extends DataArray = NBitsArray> {
   /**
    * 4 allows the call to quantize a to int8, with a scale per row and block: faster, and less
    * exact. All engines and builds then compute the same bits. 0 to 3, or zero points of the type of
-   * the scales: the call computes in float32. Default 0.
+   * the scales: the call computes in float32. Default: 0, or 4 for weights with a `format`.
    */
   accuracyLevel?: number | undefined;
   /** Bounds of the result, after the bias. Default: none. */
@@ -54,7 +54,7 @@ export function runMatMulNBits(core: Core, args: readonly unknown[]): unknown {
     isInHeap(core, a, weights, bias, out)
   ) {
     const { block } = core;
-    writeAttributes(block, accuracyLevel, activation);
+    writeAttributes(block, levelFor(weights, accuracyLevel), activation);
     block.fill(0, at.k, length);
     return runInHeap(
       core,
@@ -94,7 +94,11 @@ function readArguments(
   const dtype = reader.dtypes[operandA.dtype] as DType;
   const attributes = new Float64Array(length);
   const [scales, zeroPoints, b] = readNBits(reader, op, weights, attributes, at.k);
-  writeAttributes(attributes, accuracyLevel, activation);
+  writeAttributes(
+    attributes,
+    levelFor(b.dtype === packedWeights ? b.source : null, accuracyLevel),
+    activation,
+  );
   // An array of 16 bits does not tell its type.
   const isBits = classOf(bias) === 'Uint16Array';
   const tensor = isBits ? { data: bias, shape: [lengthOf(bias as Uint16Array)], dtype } : bias;
@@ -108,6 +112,10 @@ function readArguments(
   ];
   return { operation: row, attributes, operands, out };
 }
+
+/** The accuracy level of a call. The default of weights in a block format is 4. */
+const levelFor = (weights: unknown, level: unknown): unknown =>
+  level === undefined && (weights as Partial<PackedWeights> | null)?.format ? 4 : level;
 
 /** Writes the attributes, except for the attributes of the weights. */
 function writeAttributes(to: Float64Array, accuracyLevel: unknown, activation: unknown): void {

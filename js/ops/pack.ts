@@ -9,7 +9,7 @@ import { locate, type Operand, operandOf, type Reader, readTensor } from '../cal
 import { readFlag } from '../call/options.js';
 import { copyIn, roomOf } from '../call/staging.js';
 import type { Core } from '../instance/core.js';
-import { type Constructors, PackedWeights } from '../instance/heap.js';
+import { blockFormats, type Constructors, PackedWeights } from '../instance/heap.js';
 import { readNBits } from './matmul-nbits.js';
 
 /**
@@ -140,13 +140,17 @@ export function readWeights(core: Core, operand: Operand): PackedWeights {
 /** Packed weights by PackFor of wgemm.h. */
 const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
 
-/** Copies operands to the heap that are not there, and makes weights from them by `make`. */
-function makeWeights(
+/**
+ * @internal Copies operands to the heap that are not there, and makes weights from them by `make`.
+ * @param result returns the weights that the core has described in the block
+ */
+export function makeWeights<T = PackedWeights>(
   core: Core,
   op: string,
   operands: readonly (Operand | null)[],
   make: () => number,
-): PackedWeights {
+  result: (core: Core) => T = weightsIn as never,
+): T {
   core.checkAlive(op);
   const staged: Operand[] = [];
   for (const operand of operands) {
@@ -159,25 +163,31 @@ function makeWeights(
     const staging = room === 0 ? 0 : core.allocate(room, op);
     try {
       copyIn({ core }, staged, staging);
-      core.check(make(), op);
-      const [address, bytes, target, dtype, rank] = core.block as unknown as [
-        number,
-        number,
-        number,
-        number,
-        number,
-      ];
-      const shape = Array.from(core.block.subarray(5, 5 + rank));
-      return new (PackedWeights as unknown as Constructors['weights'])(
-        core,
-        packedFor[target] as PackedWeights['op'],
-        core.dtypes[dtype] as DType,
-        shape,
-        address,
-        bytes,
-      );
+      core.check(make(), op, op);
+      return result(core);
     } finally {
       if (staging !== 0) core.module.release(staging);
     }
   });
+}
+
+/** The weights that the core has described in the block. */
+function weightsIn(core: Core): PackedWeights {
+  const [address, bytes, target, dtype, rank] = core.block as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const end = 5 + rank;
+  return new (PackedWeights as unknown as Constructors['weights'])(
+    core,
+    packedFor[target] as PackedWeights['op'],
+    core.dtypes[dtype] as DType,
+    blockFormats[core.block[end] as number] || undefined,
+    Array.from(core.block.subarray(5, end)),
+    address,
+    bytes,
+  );
 }

@@ -121,44 +121,36 @@ const q6k: Dequantize = (x, at, y, to) => {
   }
 };
 
+/** How to read the types that are known. */
+const known: Record<string, Dequantize> = {
+  ...{ Q4_0: nibbles(4, false), Q4_1: nibbles(4, true) },
+  ...{ Q5_0: nibbles(5, false), Q5_1: nibbles(5, true), Q8_0: bytes },
+  ...{ Q2_K: q2k, Q3_K: q3k, Q4_K: q45k(4), Q5_K: q45k(5), Q6_K: q6k },
+};
+
+/**
+ * By the number of a type in a file: its name, or nothing if ggml no longer has it; and for types
+ * whose elements are in blocks, the elements and the bytes of a block.
+ */
+const types = (
+  'F32,F16,Q4_0 32 18,Q4_1 32 20,,,Q5_0 32 22,Q5_1 32 24,Q8_0 32 34,Q8_1 32 36,Q2_K 256 84,' +
+  'Q3_K 256 110,Q4_K 256 144,Q5_K 256 176,Q6_K 256 210,Q8_K 256 292,IQ2_XXS 256 66,' +
+  'IQ2_XS 256 74,IQ3_XXS 256 98,IQ1_S 256 50,IQ4_NL 32 18,IQ3_S 256 110,IQ2_S 256 82,' +
+  'IQ4_XS 256 136,I8,I16,I32,I64,F64,IQ1_M 256 56,BF16,,,,TQ1_0 256 54,TQ2_0 256 66,,,,' +
+  'MXFP4 32 17,NVFP4 64 36,Q1_0 128 18,Q2_0 64 18'
+)
+  .split(',')
+  .map((row) => row.split(' ') as [name: string, elements?: string, bytes?: string]);
+
 /** @internal A type of ggml: elements of a block, its bytes, and how to read it, if it is known. */
 export type BlockType = readonly [elements: number, bytes: number, dequantize?: Dequantize];
 
 /** @internal The types whose elements are in blocks, by name. */
-export const blockTypes: ReadonlyMap<string, BlockType> = new Map<string, BlockType>([
-  ['Q4_0', [32, 18, nibbles(4, false)]],
-  ['Q4_1', [32, 20, nibbles(4, true)]],
-  ['Q5_0', [32, 22, nibbles(5, false)]],
-  ['Q5_1', [32, 24, nibbles(5, true)]],
-  ['Q8_0', [32, 34, bytes]],
-  ['Q2_K', [256, 84, q2k]],
-  ['Q3_K', [256, 110, q3k]],
-  ['Q4_K', [256, 144, q45k(4)]],
-  ['Q5_K', [256, 176, q45k(5)]],
-  ['Q6_K', [256, 210, q6k]],
-  ['Q8_1', [32, 36]],
-  ['Q8_K', [256, 292]],
-  ['IQ2_XXS', [256, 66]],
-  ['IQ2_XS', [256, 74]],
-  ['IQ3_XXS', [256, 98]],
-  ['IQ1_S', [256, 50]],
-  ['IQ4_NL', [32, 18]],
-  ['IQ3_S', [256, 110]],
-  ['IQ2_S', [256, 82]],
-  ['IQ4_XS', [256, 136]],
-  ['IQ1_M', [256, 56]],
-  ['TQ1_0', [256, 54]],
-  ['TQ2_0', [256, 66]],
-  ['MXFP4', [32, 17]],
-  ['NVFP4', [64, 36]],
-  ['Q1_0', [128, 18]],
-  ['Q2_0', [64, 18]],
-]);
+export const blockTypes: ReadonlyMap<string, BlockType> = new Map(
+  types
+    .filter(([, elements]) => elements)
+    .map(([name, elements, bytes]) => [name, [Number(elements), Number(bytes), known[name]]]),
+);
 
 /** @internal By the number of a type in a file: its name, or '' if ggml no longer has it. */
-export const typeNames: readonly string[] = [
-  ...['F32', 'F16', 'Q4_0', 'Q4_1', '', '', 'Q5_0', 'Q5_1', 'Q8_0', 'Q8_1', 'Q2_K', 'Q3_K'],
-  ...['Q4_K', 'Q5_K', 'Q6_K', 'Q8_K', 'IQ2_XXS', 'IQ2_XS', 'IQ3_XXS', 'IQ1_S', 'IQ4_NL'],
-  ...['IQ3_S', 'IQ2_S', 'IQ4_XS', 'I8', 'I16', 'I32', 'I64', 'F64', 'IQ1_M', 'BF16', '', '', ''],
-  ...['TQ1_0', 'TQ2_0', '', '', '', 'MXFP4', 'NVFP4', 'Q1_0', 'Q2_0'],
-];
+export const typeNames: readonly string[] = types.map(([name]) => name);

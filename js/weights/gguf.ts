@@ -6,15 +6,9 @@
  */
 import { describe } from '../base/errors.js';
 import { typeNames } from './blocks.js';
+import { fileOf, type WeightsFile } from './file.js';
 import { decode, Source, type WeightsSource } from './source.js';
-import {
-  byteLengthOf,
-  checkPlaces,
-  isSize,
-  load,
-  type WeightsInfo,
-  type WeightsTensor,
-} from './tensor.js';
+import { byteLengthOf, checkPlaces, isSize, type WeightsInfo } from './tensor.js';
 
 const op = 'readGGUF';
 
@@ -58,20 +52,13 @@ export type GGUFValue =
  *
  * @category Files of weights
  */
-export interface GGUFFile {
+export interface GGUFFile extends WeightsFile {
   /** The version of the format. */
   readonly version: number;
   /** The metadata, by key, such as `'general.architecture'`. */
   readonly metadata: ReadonlyMap<string, GGUFValue>;
   /** The tensors, by name, in the order of the header. */
   readonly tensors: ReadonlyMap<string, WeightsInfo>;
-  /**
-   * Loads a tensor: it reads the range of its bytes, and keeps no copy. Rejects with an
-   * ArgumentError if the file has no such tensor or ends within it, and with a
-   * DTypeError if the library cannot read its type.
-   * @param name the name of a tensor
-   */
-  tensor(name: string): Promise<WeightsTensor>;
 }
 
 /** The arrays of numbers, by the number of a type in the metadata. */
@@ -236,7 +223,7 @@ export async function readGGUF(source: WeightsSource): Promise<GGUFFile> {
     file,
     Array.from(tensors.values()).sort((a, b) => a.offset - b.offset || a.byteLength - b.byteLength),
   );
-  return { version, metadata, tensors, tensor: (name) => load(op, file, tensors, name) };
+  return fileOf(op, file, { version, metadata, tensors });
 }
 
 /** Reads the description of a tensor. Its offset is from the start of the data. */

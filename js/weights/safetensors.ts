@@ -4,15 +4,9 @@
  * https://github.com/huggingface/safetensors#format describes them.
  */
 import { describe } from '../base/errors.js';
+import { fileOf, type WeightsFile } from './file.js';
 import { decode, Source, type WeightsSource } from './source.js';
-import {
-  byteLengthOf,
-  checkPlaces,
-  isSize,
-  load,
-  type WeightsInfo,
-  type WeightsTensor,
-} from './tensor.js';
+import { byteLengthOf, checkPlaces, isSize, type WeightsInfo } from './tensor.js';
 
 const op = 'readSafetensors';
 
@@ -29,18 +23,11 @@ const mostAxes = 64;
  *
  * @category Files of weights
  */
-export interface SafetensorsFile {
+export interface SafetensorsFile extends WeightsFile {
   /** The texts in `__metadata__`, by key. */
   readonly metadata: ReadonlyMap<string, string>;
   /** The tensors, by name, in the order of their data. */
   readonly tensors: ReadonlyMap<string, WeightsInfo>;
-  /**
-   * Loads a tensor: it reads the range of its bytes, and keeps no copy. Rejects with an
-   * ArgumentError if the file has no such tensor or ends within it, and with a
-   * DTypeError if the library cannot read its type.
-   * @param name the name of a tensor
-   */
-  tensor(name: string): Promise<WeightsTensor>;
 }
 
 /** The own properties of an object in JSON; undefined for other values. */
@@ -115,7 +102,7 @@ export async function readSafetensors(source: WeightsSource): Promise<Safetensor
   if (file.size !== undefined && last < file.size)
     throw file.malformed(`has ${file.size} bytes, and its tensors end at ${last}`);
   const tensors = new Map(found.map((info) => [info.name, info]));
-  return { metadata, tensors, tensor: (name) => load(op, file, tensors, name) };
+  return fileOf(op, file, { metadata, tensors });
 }
 
 /** The properties of a header. */

@@ -25,8 +25,9 @@ export interface BlobLike {
 }
 
 /**
- * Reads a range of a file. Returns `length` bytes, or fewer if the file ends before. An error that
- * it throws reaches the caller.
+ * Reads a range of a file. Returns `length` bytes, or fewer if the file ends before. `packFrom` and
+ * `rows` ask for the next range when they no longer need them. Tensors that `tensor` returns may be
+ * views of them. An error that it throws reaches the caller.
  *
  * @param offset the first byte
  * @param length how many bytes
@@ -59,6 +60,32 @@ export type WeightsSource =
     }
   | ReadRange;
 
+/**
+ * A ReadableStream of bytes, such as the body of a response; declared here for projects whose
+ * TypeScript does not know it.
+ *
+ * @category Files of weights
+ */
+export interface StreamLike {
+  /** Takes the stream, which then has no other reader. */
+  getReader(): {
+    /** Reads the next bytes. */
+    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+    /** Says that no more bytes are needed. */
+    cancel(): Promise<unknown>;
+  };
+}
+
+type StreamReader = ReturnType<StreamLike['getReader']>;
+
+/** @internal Reads bytes in order. */
+export interface Flow {
+  /** Returns the next bytes; fewer if the file ends. */
+  pull(length: number): Promise<Uint8Array>;
+  /** Stops reading. */
+  cancel?(): void;
+}
+
 let decoder: TextDecoder | undefined;
 
 /** @internal Decodes UTF-8. Pages in Jest have no TextDecoder, but they have Node's modules. */
@@ -84,33 +111,72 @@ const firstBytes = 2 ** 16;
  */
 const mostBytes = 2 ** 27;
 
+/** @internal About how many bytes of a flow are read at once. */
+export const mostOfPart = 2 ** 20;
+
 /** @internal A file. */
 export class Source {
   /** Size in bytes; undefined as long as nobody has said it. */
   size: number | undefined;
   /** The first bytes, as far as they were read. They are copies: shared memory may change. */
   head = new Uint8Array();
+  /** Whether the next range may be read before the last one is used. A function may reuse bytes. */
+  readonly readsAhead: boolean;
   readonly #op: string;
   /** What was read, for errors: 'a GGUF file'. */
   readonly #what: string;
-  readonly #readRange: ReadRange;
+  /** Begins to read a range. */
+  readonly #begin: (offset: number, length: number, stop?: AbortController) => Flow | Promise<Flow>;
 
-  constructor(op: string, what: string, source: unknown) {
+  /** @param isOnce whether the source is read once, in order. Then it may be a stream */
+  constructor(op: string, what: string, source: unknown, isOnce = false) {
     this.#op = op;
     this.#what = what;
+    this.readsAhead = typeof source !== 'function';
+    let read: ReadRange;
+    this.#begin = (offset) => ({
+      pull: async (length) => {
+        const result: unknown = await read(offset, length);
+        const label = `the result of source for ${length} bytes at ${offset}`;
+        offset += length;
+        const bytes = givenBytes(op, 'source', result, label);
+        if (bytes.length <= length) return bytes;
+        const message = `${op}: ${label} has ${bytes.length} bytes; expected ${length} or less`;
+        throw new ArgumentError(op, 'source', message);
+      },
+    });
     if (classOf(bytesIn(source)) === 'Uint8Array') {
       const bytes = givenBytes(op, 'source', source);
       this.size = bytes.length;
-      this.#readRange = (offset, length) => bytes.subarray(offset, offset + length);
+      // The bytes may be detached by now.
+      read = (offset, length) => givenBytes(op, 'source', bytes).subarray(offset, offset + length);
     } else if (isBlob(source)) {
       this.size = source.size;
-      this.#readRange = (offset, length) =>
+      read = (offset, length) =>
         this.#loaded('cannot be read', source.slice(offset, offset + length).arrayBuffer());
     } else if (typeof source === 'string' || isA(source, 'URL')) {
-      const url = String(source);
-      this.#readRange = (offset, length) => this.#fetch(url, offset, length);
+      this.#begin = (...range) => this.#fetch(String(source), ...range);
     } else if (typeof source === 'function') {
-      this.#readRange = source as ReadRange;
+      read = source as ReadRange;
+    } else if (isOnce && isStream(source)) {
+      this.#begin = async (offset) => {
+        const failed = 'cannot be read';
+        const reader = Promise.resolve().then(() => source.getReader());
+        const flow = this.#flowOf(failed, await this.#loaded(failed, reader), Infinity);
+        let at = 0;
+        const pull = async (length: number) => {
+          while (at < offset) {
+            const { length } = await flow.pull(Math.min(offset - at, mostOfPart));
+            if (length === 0) {
+              this.size = at;
+              break;
+            }
+            at += length;
+          }
+          return flow.pull(length);
+        };
+        return { ...flow, pull };
+      };
     } else {
       const rule =
         'it must be a Uint8Array, an ArrayBuffer, a Blob, a URL, or a function that reads a range';
@@ -125,17 +191,36 @@ export class Source {
     return new ArgumentError(this.#op, 'source', message);
   }
 
+  /** Throws if bytes of the caller were detached after they were read. */
+  checkUsable(bytes: Uint8Array): void {
+    givenBytes(this.#op, 'source', bytes);
+  }
+
   /** Reads a range. The result is shorter if the file ends within it. */
   async read(offset: number, length: number): Promise<Uint8Array> {
     if (length === 0) return new Uint8Array();
-    const result: unknown = await this.#readRange(offset, length);
-    const label = `the result of source for ${length} bytes at ${offset}`;
-    const bytes = givenBytes(this.#op, 'source', result, label);
-    if (bytes.length > length) {
-      const message = `${this.#op}: ${label} has ${bytes.length} bytes; expected ${length} or less`;
-      throw new ArgumentError(this.#op, 'source', message);
-    }
+    const flow = this.flow(offset, length);
+    const bytes = await flow.pull(length);
+    flow.cancel();
     return bytes;
+  }
+
+  /**
+   * Reads a range in order, part by part.
+   * @param stop what `cancel` aborts, for a request that has no answer yet
+   */
+  flow(offset: number, length: number, stop?: AbortController): Required<Flow> {
+    const starting = this.#begin(offset, length, stop);
+    return {
+      pull: async (length) => (await starting).pull(length),
+      cancel: () => {
+        stop?.abort();
+        Promise.resolve(starting).then(
+          (flow) => flow.cancel?.(),
+          () => undefined,
+        );
+      },
+    };
   }
 
   /**
@@ -187,10 +272,47 @@ export class Source {
     }
   }
 
-  async #fetch(url: string, offset: number, length: number): Promise<Uint8Array> {
+  /** Reads a stream, which must have at most `left` bytes. */
+  #flowOf(failed: string, reader: StreamReader, left: number): Flow {
+    const most = left;
+    let isOver = false;
+    let rest: Uint8Array = new Uint8Array();
+    /** Returns whether there are more bytes. */
+    const more = async () => {
+      if (isOver) return false;
+      const { done, value } = await this.#loaded(failed, reader.read());
+      if (done) return false;
+      rest = givenBytes(this.#op, 'source', value, 'a part of source');
+      left -= rest.length;
+      if (left >= 0) return true;
+      cancel();
+      throw this.#failed(`answers with more than the ${most} bytes that were asked for`);
+    };
+    const pull = async (length: number) => {
+      const bytes = allocate(this.#op, 'source', 'uint8', length);
+      let at = 0;
+      while (at < length && (rest.length > 0 || (await more()))) {
+        const part = rest.subarray(0, length - at);
+        bytes.set(part, at);
+        at += part.length;
+        rest = rest.subarray(part.length);
+      }
+      if (left === 0 && rest.length === 0) await more();
+      return bytes.subarray(0, at);
+    };
+    const cancel = () => {
+      isOver = true;
+      // The caller's function may be missing, throw, or return anything.
+      (async () => reader.cancel())().catch(() => undefined);
+    };
+    return { pull, cancel };
+  }
+
+  async #fetch(url: string, offset: number, length: number, stop?: AbortController): Promise<Flow> {
     const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
     const failed = 'cannot be fetched';
-    const { status, body, headers: answer } = await this.#loaded(failed, fetch(url, { headers }));
+    const request = fetch(url, stop ? { headers, signal: stop.signal } : { headers });
+    const { status, body, headers: answer } = await this.#loaded(failed, request);
     const refused = (found: string) => {
       // A rejection would be an error that nobody handles.
       body?.cancel().catch(() => undefined);
@@ -201,7 +323,7 @@ export class Source {
       /^bytes (\d+)-\d+\/(?:(\d+)|\*)$/.exec(answer.get('content-range') ?? '') ?? [];
     if (status === 416) {
       void refused('');
-      return new Uint8Array(); // the file ends before the range
+      return { pull: () => Promise.resolve(new Uint8Array()) }; // the file ends before the range
     }
     if (status === 200) {
       const advice = 'pass a Blob instead: await (await fetch(url)).blob()';
@@ -213,19 +335,12 @@ export class Source {
     if (size) this.size ??= Number(size);
     if (size && this.size !== Number(size))
       throw refused(`had ${this.size} bytes before and has ${size} now`);
-    const bytes = allocate(this.#op, 'source', 'uint8', length);
-    const reader = body.getReader();
-    for (let at = 0; ;) {
-      const { done, value } = await this.#loaded(failed, reader.read());
-      if (done) return bytes.subarray(0, at);
-      if (at + value.length > length) {
-        reader.cancel().catch(() => undefined);
-        throw this.#failed(`answers with more than the ${length} bytes that were asked for`);
-      }
-      bytes.set(value, at);
-      at += value.length;
-    }
+    return this.#flowOf(failed, body.getReader(), length);
   }
+}
+
+function isStream(value: unknown): value is StreamLike {
+  return isReadable(value) && typeof (value as Partial<StreamLike>).getReader === 'function';
 }
 
 function isBlob(value: unknown): value is BlobLike {

@@ -1,6 +1,6 @@
 /** Tensors of a file: where they are, and their elements. */
 import { viewOf } from '../base/arrays.js';
-import { ArgumentError, describe, DTypeError } from '../base/errors.js';
+import { describe, DTypeError } from '../base/errors.js';
 import { halfOf } from '../base/half.js';
 import type { Arrays, DType, Tensor } from '../base/tensor.js';
 import { allocate, count } from '../convert/quantize-numbers.js';
@@ -30,6 +30,9 @@ export interface WeightsInfo {
   /** Bytes of the tensor; NaN in GGUF if the library does not know the type. */
   readonly byteLength: number;
 }
+
+/** @internal Where a matrix is in a file. */
+export type MatrixInfo = Pick<WeightsInfo, 'type' | 'shape' | 'offset' | 'byteLength'>;
 
 /**
  * The types of tensors that can be loaded: the `dtype` and the array of the tensor. Types with one
@@ -186,41 +189,26 @@ export function checkPlaces(source: Source, infos: readonly WeightsInfo[]): void
 export async function load(
   op: string,
   source: Source,
-  infos: ReadonlyMap<string, WeightsInfo>,
-  name: unknown,
+  { name, type, shape, offset, byteLength }: WeightsInfo,
 ): Promise<WeightsTensor> {
-  const info = infos.get(name as string);
-  if (!info) {
-    const message = `${op}: name is ${describe(name)}; it must be the name of a tensor of the file`;
-    throw new ArgumentError(op, 'name', message);
-  }
-  const { type, shape, offset, byteLength } = info;
   const element = elementTypes.get(type);
   if (!element && !blockTypes.get(type)?.[2]) {
     const found = `${op}: tensor ${describe(name)} has type ${type}, which is not supported`;
     const advice = 'its bytes are at offset and byteLength of tensors.get(name)';
     throw new DTypeError(op, 'name', `${found}; ${advice}`);
   }
-  let bytes = await source.read(offset, byteLength);
+  const bytes = await source.read(offset, byteLength);
+  source.checkUsable(bytes);
   if (bytes.length !== byteLength) {
     const found = `has ${byteLength} bytes, and only ${bytes.length} of them`;
     throw source.malformed(`has tensor ${describe(name)}, which ${found} are in the file`);
   }
-  const [dtype, size] = element ?? [type, 1];
-  if (bytes.byteOffset % size !== 0) {
-    const copy = allocate(op, 'source', 'uint8', byteLength);
-    copy.set(bytes);
-    bytes = copy;
-  }
-  const view = (dtype: DType) => viewOf(dtype, bytes.buffer, bytes.byteOffset, byteLength / size);
-  const data =
-    dtype === 'int16'
-      ? new Int16Array(bytes.buffer, bytes.byteOffset, byteLength / 2)
-      : view(dtype === 'uint16' ? 'bfloat16' : element ? (dtype as DType) : 'uint8');
+  const data = elementsIn(op, type, bytes);
+  const dtype = element ? element[0] : type;
   const tensor = {
     ...{ name, type, dtype, shape, data },
     toFloat32: () => ({
-      data: type === 'F32' ? data : float32Of(type, shape, bytes),
+      data: float32Of('toFloat32', type, shape, data),
       shape,
       dtype: 'float32',
     }),
@@ -228,9 +216,40 @@ export async function load(
   return tensor as WeightsTensor;
 }
 
-/** The elements in float32. */
-function float32Of(type: string, shape: readonly number[], bytes: Uint8Array): Float32Array {
-  const op = 'toFloat32';
+/** @internal The elements in bytes, which are copied if they are not aligned. */
+export function elementsIn(op: string, type: string, bytes: Uint8Array) {
+  const [dtype, size] = elementTypes.get(type) ?? ['uint8', 1];
+  if (bytes.byteOffset % size !== 0) {
+    const copy = allocate(op, 'source', 'uint8', bytes.length);
+    copy.set(bytes);
+    bytes = copy;
+  }
+  const { buffer, byteOffset } = bytes;
+  const length = bytes.length / size;
+  return dtype === 'int16'
+    ? new Int16Array(buffer, byteOffset, length)
+    : viewOf(dtype === 'uint16' ? 'bfloat16' : dtype, buffer, byteOffset, length);
+}
+
+/** @internal The type of the elements; undefined for blocks. */
+export const dtypeOf = (type: string): Element | undefined => elementTypes.get(type)?.[0];
+
+/** @internal Whether {@link float32Of} takes a type. */
+export const isConvertible = (type: string): boolean =>
+  /^b?float(16|32)$/.test(elementTypes.get(type)?.[0] ?? '') || !!blockTypes.get(type)?.[2];
+
+/** @internal The types that {@link float32Of} takes, for errors. */
+export const convertible = (): string =>
+  [...elementTypes.keys(), ...blockTypes.keys()].filter(isConvertible).join(', ');
+
+/** @internal The elements in float32. */
+export function float32Of(
+  op: string,
+  type: string,
+  shape: readonly number[],
+  data: WeightsTensor['data'],
+): Float32Array {
+  if (type === 'F32') return data as Float32Array;
   const [size = 0, bytesOfBlock = 0, dequantize] = blockTypes.get(type) ?? [];
   const dtype = elementTypes.get(type)?.[0];
   const half = halfOf(dtype);
@@ -240,11 +259,12 @@ function float32Of(type: string, shape: readonly number[], bytes: Uint8Array): F
   }
   const y = allocate(op, 'data', 'float32', count(shape));
   if (half) {
-    const codes = new Uint16Array(bytes.buffer, bytes.byteOffset, y.length);
+    // Not the numbers of a Float16Array: their NaN would have other bits.
+    const codes = new Uint16Array(data.buffer, data.byteOffset, y.length);
     for (let i = 0; i < y.length; ++i) y[i] = half.values[codes[i] as number] as number;
   } else {
     for (let to = 0, at = 0; to < y.length; to += size, at += bytesOfBlock)
-      dequantize?.(bytes, at, y, to);
+      dequantize?.(data as Uint8Array, at, y, to);
   }
   return y;
 }

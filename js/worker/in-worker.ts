@@ -20,6 +20,7 @@ import { allocTensor, memoryOf } from '../ops/alloc.js';
 import { explainCall } from '../ops/explain.js';
 import { isOperation, operations } from '../ops/operations.js';
 import { packWeights, readWeights } from '../ops/pack.js';
+import { beginPack, packPart, type PartPlace } from '../ops/pack-parts.js';
 import { Recording, recordCalls } from '../ops/record.js';
 import { readIndex } from '../search/deserialize.js';
 import { VectorIndex } from '../search/vector-index.js';
@@ -128,6 +129,7 @@ export const models: {
     info: Info,
     order: ModelOrder,
     progress: (done: number) => void | Promise<void>,
+    prepacked: ReadonlyMap<string, PackedWeights>,
   ) => Promise<WorkerModel>;
 } = {};
 
@@ -260,6 +262,10 @@ const calls: { readonly [M in Method]: RunMethod<M> } = {
   createGemm: start,
   explain: ({ operation, attributes }, operands) => explain(operation, attributes, operands),
   pack: (read, operands) => packWeights(core, { ...read, operands }),
+  packFrom: (values, [weights, part]) =>
+    'type' in values
+      ? beginPack(core, 'packFrom', values)
+      : takePart(weights?.source as PackedWeights, values, part as Operand),
   deserialize: (_, [bytes]) => readWeights(core, bytes as Operand),
   createLinear: (read, operands) => makeLayer(core, { ...read, operands }),
   deserializeLinear: (_, [bytes]) => readLayer(core, bytes as Operand),
@@ -311,14 +317,28 @@ async function start({ hasAssets, ...settings }: Values['createGemm']): Promise<
   return { info, dtypes: core.dtypes };
 }
 
+/** Packs a part. It then frees the array of the message: the collector would leave many of them. */
+function takePart(weights: PackedWeights, place: PartPlace, part: Operand): void {
+  packPart(core, 'packFrom', weights, place, part);
+  (part.source as unknown as { buffer: { transfer?(n: number): void } }).buffer.transfer?.(0);
+}
+
 async function loadModel(order: ModelOrder): Promise<WorkerModel> {
   const { id } = running;
   const pause = pauseIn(running);
   const load = models.load as NonNullable<typeof models.load>; // the page has checked it
-  return await load(core, info, order, (done) => {
+  const progress = (done: number) => {
     if (order.hasProgress) port.postMessage({ kind: 'progress', id, done }, []);
     return pause();
-  });
+  };
+  return await load(core, info, order, progress, new Map(order.prepacked.map(takeOver)));
+}
+
+/** Takes weights over from their handle. */
+function takeOver([name, handle]: ModelOrder['prepacked'][number]): [string, PackedWeights] {
+  const weights = objectOf(handle) as PackedWeights;
+  objects.delete(handle);
+  return [name, weights];
 }
 
 /** In a long call, the worker takes messages after this many milliseconds. */
@@ -475,5 +495,6 @@ function hold(object: WorkerObject): Held {
     return { kind: 'weights', id, dtype: object.dtype, shape: [], byteLength: 0 };
   const { dtype, shape } = object;
   if (HeapTensor.is(object)) return { kind: 'tensor', id, dtype, shape };
-  return { kind: 'weights', id, dtype, shape, op: object.op, byteLength: object.byteLength };
+  const { op, format, byteLength } = object;
+  return { kind: 'weights', id, dtype, shape, op, format, byteLength };
 }

@@ -16,6 +16,7 @@ import { bytesIn, detachedArray } from '../base/arrays.js';
 import { ArgumentError, describe, GemmError } from '../base/errors.js';
 import { nodeWorkers, type Port, waitFor } from '../base/port.js';
 import { isReadable, unpolluted } from '../base/properties.js';
+import { checkSignal } from '../base/read-options.js';
 import type { DataArray, DType } from '../base/tensor.js';
 import type { Operand, Reader } from '../call/operand.js';
 import { links } from '../instance/core.js';
@@ -246,6 +247,15 @@ export class Link implements Reader, InstanceLink {
     return numberOf(handle, this, op, name);
   }
 
+  async packFrom(
+    options: CallOptions,
+    values: Values['packFrom'],
+    operands: readonly Operand[],
+  ): Promise<unknown> {
+    const result: Request<'packFrom'>['result'] = ({ held }) => held && handleOf(this, held);
+    return await this.call('packFrom', options, () => ({ values, operands, result }));
+  }
+
   /** Makes a call about a model. */
   async callModel(
     method: 'loadModel' | 'run' | 'explainModel' | 'modelState',
@@ -347,14 +357,7 @@ function readCallOptions(
       `${op}: transfer is of type ${typeof transfer}; it must be a boolean`,
     );
   }
-  const isSignal =
-    isReadable(signal) &&
-    typeof signal.addEventListener === 'function' &&
-    typeof signal.removeEventListener === 'function' &&
-    typeof signal.aborted === 'boolean';
-  if (signal !== undefined && !isSignal) {
-    throw new ArgumentError(op, 'signal', `${op}: signal must be an AbortSignal`);
-  }
+  checkSignal(op, signal);
   return { transfer, signal };
 }
 

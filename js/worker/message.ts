@@ -14,6 +14,7 @@ import type { LinearArguments } from '../linear/arguments.js';
 import type { AllocArguments } from '../ops/alloc.js';
 import { parameterNames } from '../ops/operations.js';
 import type { PackArguments } from '../ops/pack.js';
+import type { PartedWeights, PartPlace } from '../ops/pack-parts.js';
 import type { PlainFilter, Settings } from '../search/arguments.js';
 import type { IndexInfo, SearchOut, VectorId } from '../search/types.js';
 
@@ -26,6 +27,8 @@ export interface Values extends Record<
   explain: { readonly operation: OperationName; readonly attributes: Float64Array };
   /** Its operands are the operands of PackArguments. */
   pack: Omit<PackArguments, 'operands'>;
+  /** To begin, without operands; or to pack a part: its operands are the weights and the part. */
+  packFrom: PartedWeights | PartPlace;
   /** Its operand is the bytes. */
   deserialize: undefined;
   /** Its operands are the operands of LinearArguments. */
@@ -111,6 +114,8 @@ export interface ModelOrder {
   readonly outputs: readonly string[] | undefined;
   /** Whether the page wants to know the progress. */
   readonly hasProgress: boolean;
+  /** Weights that are packed already, by the names of constants. The model takes them over. */
+  readonly prepacked: readonly (readonly [name: string, handle: number])[];
 }
 
 /** @internal The page's request about a state. Without `length`, to copy it. */

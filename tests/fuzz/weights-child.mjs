@@ -1,12 +1,14 @@
 // Reads mutated files of weights, one after the other, for scripts/fuzz-weights.mjs. It tells its
 // parent each seed before it begins, so that the parent knows which one never ends.
-import { GemmError } from 'wgemm';
+import { createGemm, GemmError } from 'wgemm';
 import * as weights from 'wgemm/weights';
-import { expectClear, tryFile } from './weights-mutate.mjs';
+import { expectClear, tryBlocks, tryFile } from './weights-mutate.mjs';
 
 const [first, count, seconds] = process.argv.slice(2, 5).map(Number);
 const end = performance.now() + 1000 * seconds;
-const reached = { read: 0, loaded: 0, converted: 0, refused: 0 };
+const reached = { read: 0, loaded: 0, converted: 0, packed: 0, refused: 0 };
+const wg = await createGemm({ maxMemory: 2 ** 26 });
+const modules = { ...weights, wg, GemmError };
 
 /** Waits until the message is sent: a file that never ends would keep it here. */
 const tell = (message) => new Promise((resolve) => process.send(message, resolve));
@@ -27,7 +29,8 @@ for (; seed < first + count && performance.now() < end; ++seed) {
   await tell({ seed });
   const start = performance.now();
   try {
-    await tryFile(seed, { ...weights, GemmError }, reached);
+    await tryBlocks(seed, modules, reached);
+    await tryFile(seed, modules, reached);
   } catch (error) {
     ++reached.refused;
     const fault = faultOf(error);

@@ -361,9 +361,14 @@ export async function use(bytes: Uint8Array, x: Float32Array): Promise<number> {
 /** Files of weights. */
 export const weights = `
 import { createGemm, fromGGUF } from 'wgemm';
-import { readGGUF, readSafetensors, type WeightsSource, type WeightsTensor } from 'wgemm/weights';
+import {
+  packFrom, readGGUF, readSafetensors, type StreamLike, type WeightsSource, type WeightsTensor,
+} from 'wgemm/weights';
+import { createGemm as startWorker, type Signal } from 'wgemm/worker';
 
-export async function use(source: WeightsSource, bytes: Uint8Array): Promise<number> {
+export async function use(
+  source: WeightsSource, bytes: Uint8Array, stream: StreamLike, signal: Signal,
+): Promise<number> {
   const wg = await createGemm();
   const file = await readGGUF(source);
   const heads = file.metadata.get('llama.attention.head_count');
@@ -373,6 +378,18 @@ export async function use(source: WeightsSource, bytes: Uint8Array): Promise<num
   const tensor: WeightsTensor = await other.tensor('w');
   if (tensor.type === 'BF16') wg.pack(tensor, { op: 'matmul', trans: true });
   const packed = wg.pack(tensor.toFloat32(), { op: 'matmul' });
+  const x = { data: new Float32Array(256), shape: [1, 256] };
+  const kept = await packFrom(wg, file, 'w', { signal });
+  if (kept.format === 'Q4_K') wg.matmulNBits(x, kept);
+  const inWorker = await startWorker();
+  const inItsMemory = await packFrom(inWorker, other, 'w', { as: 'float16' });
+  await inWorker.matmul(x, inItsMemory);
+  wg.matmul(x, await packFrom(wg, stream, { type: 'F32', shape: [2, 256] }));
+  for await (const { data, shape } of file.rows('w')) wg.matmul(x, { data, shape });
+  // @ts-expect-error: weights in a worker are not weights here
+  wg.matmul(x, inItsMemory);
+  // @ts-expect-error: the place of the tensor is missing
+  await packFrom(wg, bytes);
   // @ts-expect-error: a tensor of any type is not an operand
   wg.pack(tensor, { op: 'matmul' });
   // @ts-expect-error: not a source

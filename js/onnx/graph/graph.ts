@@ -97,8 +97,8 @@ function neededIn(
   return inOrder(nodes.filter(isNeeded), makers);
 }
 
-/** Nodes, and the nodes in their branches. */
-const withBranches = (nodes: readonly CheckedNode[]): readonly CheckedNode[] =>
+/** @internal Nodes, and the nodes in their branches. */
+export const withBranches = (nodes: readonly CheckedNode[]): readonly CheckedNode[] =>
   nodes.flatMap((one) => [
     one,
     ...(one.branches?.flatMap(({ nodes }) => withBranches(nodes)) ?? []),

@@ -3,10 +3,12 @@
  *
  * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of their fields.
  */
+import { classOf } from '../../base/arrays.js';
 import { type Format, formatOf, givenBytes } from '../../base/bytes.js';
 import { ArgumentError, describe, GemmError, UnsupportedError } from '../../base/errors.js';
 import { messageOf } from '../../base/port.js';
 import { readOptions } from '../../base/read-options.js';
+import { Source, type WeightsSource } from '../../weights/source.js';
 import type {
   OnnxAttribute,
   OnnxGraph,
@@ -55,11 +57,16 @@ const formats: readonly Format[] = [
  */
 export interface ReadOptions {
   /**
-   * Returns bytes that the model keeps outside of it, such as the bytes of a file next to it. It is
-   * called for one tensor after the other. Default: a model with external data is refused.
-   * @param part what to return
+   * Data that the model keeps outside of it, such as in a file next to it. Default: a model with
+   * external data is refused.
+   *
+   * - An object has the files by `location`, the path that the model states. `loadModel` packs most
+   *   constant weights of `MatMul` and `Gemm` while it reads them, so that they never lie in memory
+   *   twice.
+   * - A function returns the bytes of a tensor. It is called for one tensor after the other.
    */
   externalData?:
+    | Readonly<Record<string, WeightsSource>>
     | ((part: ExternalData) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>)
     | undefined;
 }
@@ -80,19 +87,32 @@ export async function readOnnx(
 ): Promise<OnnxModel> {
   const { externalData } = readOptions(op, options, ['externalData']);
   checkFetch(op, externalData);
-  return readChecked(bytes, externalData as Fetch | undefined);
+  return readChecked(bytes, externalData as ReadOptions['externalData']);
 }
 
-/** @internal As `readOnnx`. @param check refuses a model before its external data is fetched */
+/** @internal Elements of a tensor that are not read yet, and the file that has them. */
+export interface LeftData extends PendingData {
+  readonly source: Source;
+}
+
+/**
+ * @internal As `readOnnx`.
+ * @param check refuses a model before its external data is fetched, and returns the tensors whose
+ * elements need not be read
+ * @param left receives the tensors whose elements are not read: `check` returned them, and the
+ * option `externalData` has their files
+ */
 export async function readChecked(
   bytes: Uint8Array | ArrayBuffer,
-  externalData: Fetch | undefined,
-  check?: (model: OnnxModel) => void,
+  externalData: ReadOptions['externalData'],
+  check?: (model: OnnxModel) => ReadonlySet<OnnxTensor>,
+  left: LeftData[] = [],
 ): Promise<OnnxModel> {
   const given = givenBytes(op, 'bytes', bytes);
   // Another thread may change shared memory after a check.
   const isShared = Object.prototype.toString.call(given.buffer) === '[object SharedArrayBuffer]';
   const wire = new Wire(isShared ? given.slice() : given);
+  const files = filesOf(externalData);
   const pending: PendingData[] = [];
   let model;
   try {
@@ -103,8 +123,13 @@ export async function readChecked(
     if (error instanceof GemmError) throw error;
     throw wire.malformed(`cannot be read: ${messageOf(error)}`);
   }
-  if (pending.length > 0) check?.(model);
-  await fetchPending(pending, externalData);
+  const stays = pending.length > 0 ? check?.(model) : undefined;
+  const fetched = pending.filter((data) => {
+    const source = stays?.has(data.tensor) ? files?.get(data.location) : undefined;
+    if (source) left.push({ ...data, source });
+    return !source;
+  });
+  await fetchPending(fetched, files ? readerOf(files) : (externalData as Fetch | undefined));
   models.add(model);
   return frozen(model);
 }
@@ -112,9 +137,32 @@ export async function readChecked(
 /** @internal */
 export function checkFetch(op: string, externalData: unknown): void {
   if (externalData === undefined || typeof externalData === 'function') return;
-  const message = `${op}: externalData is ${describe(externalData)}; it must be a function`;
-  throw new ArgumentError(op, 'externalData', message);
+  let found = classOf(externalData) ?? describe(externalData);
+  if (found === 'an object') {
+    found = Object.prototype.toString.call(externalData).slice(8, -1);
+    if (found === 'Object') return;
+  }
+  const rule = 'it must be a function, or an object of files by location';
+  throw new ArgumentError(op, 'externalData', `${op}: externalData is ${found}; ${rule}`);
 }
+
+/** The files of the option `externalData`, by location; undefined if it has none. */
+function filesOf(externalData: ReadOptions['externalData']): Map<string, Source> | undefined {
+  if (typeof externalData !== 'object') return undefined;
+  const what = 'the external data of this model';
+  const entries = Object.entries(externalData);
+  return new Map(entries.map(([location, given]) => [location, new Source(op, what, given)]));
+}
+
+/** A function that reads the parts of files. */
+const readerOf =
+  (files: ReadonlyMap<string, Source>): Fetch =>
+  ({ location, offset, length }) => {
+    const source = files.get(location);
+    if (source) return source.read(offset, length);
+    const found = `externalData has no ${describe(location)}, where the model keeps a tensor`;
+    throw new ArgumentError(op, 'externalData', `${op}: ${found}; pass the file under this name`);
+  };
 
 /** @internal Freezes a value and all of its parts, except typed arrays, which cannot be frozen. */
 export function frozen<T>(value: T): T {

@@ -67,6 +67,7 @@ export interface ExternalData {
 
 /** @internal External data, and the function that takes it. */
 export interface PendingData extends ExternalData {
+  readonly tensor: OnnxTensor;
   /** The tensor, for errors. */
   readonly title: string;
   readonly take: (bytes: Uint8Array) => void;
@@ -108,12 +109,12 @@ export function readTensorField(
     const length = count * bytesPerElement; // Infinity if it is too large
     const tensor: Mutable<OnnxTensor> = { name, dtype, shape, data: nothing };
     const take = (bytes: Uint8Array) => {
-      tensor.data = view(dtype, bytes, count, bytesPerElement);
+      tensor.data = elementsIn(dtype, bytes, count, bytesPerElement);
     };
     if (isExternal) {
       const part = readLocation(invalid, external, length);
       const named = name === '' ? title : `${title} ${describe(name)}`;
-      if (length > 0) pending.push({ ...part, title: named, take });
+      if (length > 0) pending.push({ ...part, tensor, title: named, take });
       else take(nothing);
     } else if (raw) {
       if (raw.length !== length)
@@ -171,8 +172,13 @@ function readTyped(
   return viewOf(storedAs(dtype), buffer, 0, count);
 }
 
-/** The elements in bytes: a view if they are aligned, else a copy. */
-function view(dtype: OnnxDType, bytes: Uint8Array, count: number, bytesPerElement: number) {
+/** @internal The elements in bytes: a view if they are aligned, else a copy. */
+export function elementsIn(
+  dtype: OnnxDType,
+  bytes: Uint8Array,
+  count: number,
+  bytesPerElement: number,
+) {
   const isBad = dtype === 'bool' && bytes.some((value) => value > 1);
   const from = isBad || bytes.byteOffset % bytesPerElement !== 0 ? bytes.slice() : bytes;
   if (isBad) from.forEach((value, i) => (from[i] = value === 0 ? 0 : 1));
@@ -219,7 +225,7 @@ function readLocation(
   return { location, offset, length };
 }
 
-/** @internal The option `externalData`. */
+/** @internal The option `externalData`, if it is a function. */
 export type Fetch = (
   part: ExternalData,
 ) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;

@@ -13,7 +13,7 @@ export function errorIn(op: string, node: OnnxNode, error: unknown): unknown {
   if (isError(error) && error.name === 'RangeError' && /alloc|length|size/i.test(message))
     return new OutOfMemoryError(op, nameOf(node), `${op}: ${title}: ${message}`);
   if (!(error instanceof GemmError)) return error;
-  const told = `${op}: ${title}: ${message.replace(/^(run|loadModel): /, '')}`;
+  const told = `${op}: ${title}: ${message.replace(/^(run|loadModel|readOnnx|packFrom): /, '')}`;
   const { code } = error;
   const plain = error.constructor === GemmError;
   const Class = error.constructor as new (...args: string[]) => GemmError;

@@ -23,10 +23,10 @@ import { type OnnxDType, storedAs, type Value } from '../read/value.js';
 import type { StateRunner } from './model.js';
 import { Session } from './session.js';
 
-models.load = async (core, info, { model, outputs }, progress) => {
+models.load = async (core, info, { model, outputs }, progress, prepacked) => {
   wg ??= new Instance(core, info);
   const graph = checkGraph(model as OnnxModel, outputs);
-  return modelOf(await Session.load(graph, wg, progress));
+  return modelOf(await Session.load(graph, wg, progress, prepacked));
 };
 
 models.attention = (core, attributes, operands, isCheck) => {

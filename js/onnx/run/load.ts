@@ -5,15 +5,16 @@ import { givenBytes } from '../../base/bytes.js';
 import { ArgumentError, describe } from '../../base/errors.js';
 import { has, isList, isReadable } from '../../base/properties.js';
 import { readOptions } from '../../base/read-options.js';
-import { cores, links } from '../../instance/core.js';
+import { type Core, cores, links } from '../../instance/core.js';
 import type { InstanceOptions } from '../../instance/start-core.js';
 import type { WorkerGemm } from '../../worker/gemm.js';
 import type { OnnxModel } from '../read/model.js';
-import { checkFetch, models, readChecked, type ReadOptions } from '../read/read.js';
+import { checkFetch, type LeftData, models, readChecked, type ReadOptions } from '../read/read.js';
 import { checkGraph } from '../graph/graph.js';
 import { LoadedModel, type Model } from './model.js';
 import { loadInWorker } from './worker-session.js';
 import { type Progress, Session } from './session.js';
+import { disposeAll, findPackable, packExternal, type Prepacked } from './external.js';
 
 /**
  * Options of {@link loadModel}, and options of {@link readOnnx}. The instance `wg` comes
@@ -83,19 +84,38 @@ export async function loadModel(
   // The instance starts while the model is read.
   const starting = Promise.resolve(given ?? createGemm({ ...settings, models: true }));
   starting.catch(() => undefined); // the start may fail before it is awaited
+  let prepacked: Prepacked | undefined;
   try {
-    const check = (model: OnnxModel) => void checkGraph(model, outputs);
-    const model = bytes ? await readChecked(bytes, externalData, check) : (source as OnnxModel);
+    let packable = new Map() as ReturnType<typeof findPackable>;
+    const check = (model: OnnxModel) => {
+      packable = findPackable(checkGraph(model, outputs));
+      return new Set(packable.keys());
+    };
+    const left: LeftData[] = [];
+    const model = bytes
+      ? await readChecked(bytes, externalData, check, left)
+      : (source as OnnxModel);
+    const graph = checkGraph(model, outputs);
+    const wg = await starting;
     const link = given && linkOf(given);
+    const bytesOf = (parts: Iterable<number>) => Array.from(parts).reduce((sum, n) => sum + n, 0);
+    const externalBytes = bytesOf(left.map(({ length }) => length));
+    const others = Array.from(graph.constants.values(), ({ data }) => data.byteLength);
+    const share = externalBytes / (externalBytes + bytesOf(others)) || 0;
+    const instance = link ?? (cores.get(wg) as Core);
+    prepacked = await packExternal(instance, packable, left, (done) =>
+      tell((share * done) / externalBytes),
+    );
+    const rest = (done: number) => 1 - (1 - done) * (1 - share);
     if (given && link) {
-      const runner = await loadInWorker(given, link, model, outputs, progress);
+      const after = progress && ((done: number) => progress(rest(done)));
+      const runner = await loadInWorker(given, link, model, outputs, after, prepacked);
       return new LoadedModel(runner, undefined);
     }
-    const graph = checkGraph(model, outputs);
-    const wg = (await starting) as Gemm;
-    const session = await Session.load(graph, wg, tell);
+    const session = await Session.load(graph, wg as Gemm, (done) => tell(rest(done)), prepacked);
     return new LoadedModel(session, given ? undefined : wg);
   } catch (error) {
+    if (prepacked) disposeAll(prepacked);
     if (given === undefined)
       void starting.then(
         (started) => started.dispose(),

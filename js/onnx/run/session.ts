@@ -17,6 +17,7 @@ import { namesOf } from './product.js';
 import { Programs } from './program.js';
 import { inPlace, type Kept, type KeptLink } from './kept.js';
 import { State } from './state.js';
+import type { Prepacked } from './external.js';
 import {
   absent,
   type OpenStep,
@@ -42,9 +43,14 @@ export class Session implements Runner {
   readonly #programs: Programs;
   readonly #steps: readonly Step[];
 
-  /** Loads a model. */
-  static async load(graph: CheckedGraph, wg: Gemm, progress: Progress): Promise<Session> {
-    const memory = new ModelMemory(wg);
+  /** Loads a model. @param prepacked weights that are packed already, which it takes over */
+  static async load(
+    graph: CheckedGraph,
+    wg: Gemm,
+    progress: Progress,
+    prepacked: Prepacked,
+  ): Promise<Session> {
+    const memory = new ModelMemory(wg, prepacked);
     const { core } = memory;
     try {
       core.checkAlive('loadModel');
@@ -222,8 +228,12 @@ class ModelMemory {
   readonly core: Core;
   isDisposed = false;
 
-  constructor(readonly wg: Gemm) {
+  constructor(
+    readonly wg: Gemm,
+    readonly prepacked: Prepacked,
+  ) {
     this.core = cores.get(wg) as Core;
+    this.#objects.push(...prepacked.values());
   }
 
   /** The weights that `pack` makes. */
@@ -361,6 +371,8 @@ class Loading {
     const constants = names.map((name) => this.#planned.constants.get(name));
     const isConstant = (i: number) => !names[i] || constants[i] !== undefined;
     if (!names[call.b] || !call.packed.every(isConstant)) return undefined;
+    const prepacked = this.#memory.prepacked.get(names[call.b] as string);
+    if (prepacked) return prepacked;
     const args = call.pack(constants);
     if (!args) return undefined;
     // Elements follow from the names.

@@ -1,11 +1,18 @@
 /** A model whose session is in a worker, as its page sees it. */
-import type { Held, InstanceLink, Signal, WorkerObject } from '../../api/worker-handles.js';
+import type {
+  Held,
+  InstanceLink,
+  Signal,
+  WorkerObject,
+  WorkerWeights,
+} from '../../api/worker-handles.js';
 import { viewOf } from '../../base/arrays.js';
 import { operandOf } from '../../call/operand.js';
 import type { OnnxModel, OnnxValueInfo } from '../read/model.js';
 import { frozen } from '../read/read.js';
 import { storedAs, type Value } from '../read/value.js';
 import type { ModelInput } from './feeds.js';
+import type { Prepacked } from './external.js';
 import type { KeptNames, ModelProduct, ModelStep, Runner, StateRunner } from './model.js';
 
 /** The answer of the worker about a model. */
@@ -16,6 +23,7 @@ interface Described {
 
 /**
  * @internal Loads a model in a worker.
+ * @param prepacked weights in the worker, which the model takes over
  * @param wg the instance. The model refers to it, so that it is not garbage-collected
  */
 export async function loadInWorker(
@@ -24,11 +32,17 @@ export async function loadInWorker(
   model: OnnxModel,
   outputs: readonly string[] | undefined,
   progress: ((done: number) => void) | undefined,
+  prepacked: Prepacked,
 ): Promise<Runner> {
+  const op = 'loadModel';
   const hasProgress = progress !== undefined;
-  return (await link.callModel('loadModel', undefined, () => ({
-    op: 'loadModel',
-    values: { model, outputs, hasProgress },
+  const numbers = Array.from(prepacked, ([name, weights]) => [
+    name,
+    link.numberOf(weights as WorkerWeights, op, name),
+  ]);
+  return (await link.callModel(op, undefined, () => ({
+    op,
+    values: { model, outputs, hasProgress, prepacked: numbers },
     operands: [],
     progress,
     result: ({ held, value }) =>

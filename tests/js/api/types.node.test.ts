@@ -357,6 +357,28 @@ it('activation, as, and weights as bytes have types of their own', () => {
   expect(compile('kept', inFunction(program), oldest)).toEqual([]);
 });
 
+it('weights flow from what the DOM has', () => {
+  const program = `
+    import { createGemm, type BlockFormat } from 'wgemm';
+    import { packFrom, readGGUF, type WeightsFile } from 'wgemm/weights';
+    import { createGemm as start, type WorkerWeights } from 'wgemm/worker';
+
+    const wg = await createGemm();
+    const { signal } = new AbortController();
+    const file: WeightsFile = await readGGUF(new Blob([]));
+    const weights = await packFrom(wg, file, 'w', { signal, as: 'bfloat16' });
+    const format: BlockFormat | undefined = weights.format;
+    const y: Float32Array = wg.matmulNBits({ data: new Float32Array(32), shape: [1, 32] }, weights).data;
+    const inWorker: WorkerWeights = await packFrom(await start(), file, 'w');
+    const { body } = await fetch('w.bin');
+    if (body) await packFrom(wg, body, { type: 'Q4_K', shape: [1, 256], offset: 64 });
+    for await (const { data } of file.rows('w', { signal })) y.set(data);
+    // @ts-expect-error: not a type that F32 can be packed as
+    await packFrom(wg, file, 'w', { as: 'int8' });
+  `;
+  expect(compile('flow', inFunction(program), oldest)).toEqual([]);
+});
+
 it('using works with the library that has it, and our declarations do not disturb it', () => {
   const program = `
     import { createGemm } from 'wgemm';

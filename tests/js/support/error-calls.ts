@@ -3,6 +3,7 @@
  * spoil.
  */
 import type { DataArray, DType, Gemm } from 'wgemm';
+import { packFrom } from 'wgemm/weights';
 import type { WorkerGemm } from 'wgemm/worker';
 import { count, float32, int32, int8, tensor, uint8 } from './tensors.js';
 
@@ -322,6 +323,15 @@ export const goodCalls = {
     first: ['bytes'],
     operands: {},
   },
+  packFrom: {
+    method: 'packFrom',
+    args: () => ({
+      from: Uint8Array.of(...[0, 0, 128, 63], ...[0, 0, 0, 64]), // 1 and 2
+      place: { type: 'F32', shape: [2, 1] },
+    }),
+    first: ['from', 'place'],
+    operands: {},
+  },
 } as const satisfies Record<string, GoodCall>;
 
 export type CallName = keyof typeof goodCalls;
@@ -366,12 +376,15 @@ export function call(
   const { method } = goodCalls[name];
   const list = listOf(name, args);
   if (run === 'explain') return (instance.explain as Method)(method, ...list);
+  if (name === 'packFrom') return (packFrom as Method)(instance, ...list);
   return (instance as unknown as Record<string, Method>)[method]?.apply(instance, list);
 }
 
 /** Whether `explain` has the operation. */
 export const isExplained = (name: CallName) =>
-  !['pack', 'packForQGemm', 'packForNBits', 'explain', 'alloc', 'deserialize'].includes(name);
+  ![
+    ...['pack', 'packForQGemm', 'packForNBits', 'explain', 'alloc', 'deserialize', 'packFrom'],
+  ].includes(name);
 
 export interface Handle {
   dispose(): void;

@@ -55,6 +55,12 @@ const nbits = 'it must be { data, scales, k, n, blockSize }, as quantizeNBits() 
 const otherLayout =
   'which differs from its shape and strides; pass tensor(x) of this package, or ' +
   'shape, strides and offset, with these two in elements';
+const aSource =
+  'it must be a Uint8Array, an ArrayBuffer, a Blob, a URL, or a function that reads a range';
+const aMatrix = 'it must be [N, K]; pass the place of a matrix in it to packFrom()';
+const asOfF32 = 'it must be float32 or float16 or bfloat16 for F32, and absent for other types';
+const aPackable =
+  'it must be F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K';
 const aList = 'it must be an array of whole numbers, such as [2, 3]';
 const eachSize = 'each size must be a whole number from 0 to 2^53 - 1';
 const eachStride = 'each stride must be a whole number from 0 to 2^53 - 1';
@@ -725,6 +731,53 @@ export const ofJavaScript: Table = {
       { bytes: detached(Uint8Array) },
     ),
   },
+  packFrom: {
+    [`source is 5; ${aSource}`]: argument('source', { from: 5 }),
+    'file is Uint8Array; it must be what readGGUF() or readSafetensors() returned, and not a copy':
+      argument('file', { place: 'w' }),
+    'file is an object; it must be what readGGUF() or readSafetensors() returned, and not a copy':
+      argument('file', { from: {}, place: undefined }),
+    'options is 5; it must be an object': argument('options', { options: 5 }),
+    'the option "of" is not known; it must be one of as, signal': argument('of', { of: 1 }),
+    'signal must be an AbortSignal': argument('signal', { signal: { aborted: false } }),
+    [`as is "int8"; ${asOfF32}`]: dtype('as', { as: 'int8' }),
+    [`as is "float32"; ${asOfF32}`]: dtype('as', { as: 'float32', 'place.type': 'F16' }),
+    [`as is "float16"; ${asOfF32}`]: dtype('as', {
+      ...{ as: 'float16', place: { type: 'Q4_K', shape: [1, 256] } },
+    }),
+    'the property of place "ne" is not known; it must be one of type, shape, offset': argument(
+      'ne',
+      { 'place.ne': [2] },
+    ),
+    [`place is a tensor of type 12; ${aPackable}`]: dtype('place', { 'place.type': 12 }),
+    [`place is a tensor of type a symbol; ${aPackable}`]: dtype('place', {
+      'place.type': Symbol('F32'),
+    }),
+    [`place is a tensor of type an object; ${aPackable}`]: dtype('place', {
+      'place.type': Object.create(null),
+    }),
+    [`place has a shape that is undefined; ${aList}`]: shape('place', { 'place.shape': undefined }),
+    [`place has a shape that is [2, -1]; ${eachSize}`]: shape('place', { 'place.shape': [2, -1] }),
+    'place has offset 0.5; it must be a whole number from 0': argument('place', {
+      'place.offset': 0.5,
+    }),
+    'place has offset 9007199254740991; the matrix must end before byte 2^53': argument('place', {
+      'place.offset': 2 ** 53 - 1,
+    }),
+    'place is of type Q4_K and shape [2, 100]; the last size must be a multiple of 256': shape(
+      'place',
+      { place: { type: 'Q4_K', shape: [2, 100] } },
+    ),
+    [`place is a tensor of shape [3, 2, 1]; ${aMatrix}`]: shape('place', {
+      'place.shape': [3, 2, 1],
+    }),
+    [`place is a tensor of shape [2]; ${aMatrix}`]: shape('place', { 'place.shape': [2] }),
+    [`place is a tensor of type IQ4_XS; ${aPackable}`]: dtype('place', {
+      ...{ place: { type: 'IQ4_XS', shape: [1, 256] } },
+    }),
+    [`place is a tensor of type I8; ${aPackable}`]: dtype('place', { 'place.type': 'I8' }),
+    [`place is a tensor of type q4_k; ${aPackable}`]: dtype('place', { 'place.type': 'q4_k' }),
+  },
 };
 
 /** Errors that the core finds in the arguments. */
@@ -1389,7 +1442,7 @@ export const ofCore: Table = {
     'bytes has byte order 2; this machine has 1, and 1 is little-endian': mismatch('bytes', {
       bytes: withByte(8, 2),
     }),
-    'bytes is of version 9; this library reads version 1': mismatch('bytes', {
+    'bytes is of version 9; this library reads versions 1 and 2': mismatch('bytes', {
       bytes: withByte(12, 9),
     }),
     'bytes is for an unknown operation; it must be gemm, qgemm or nbits': mismatch('bytes', {

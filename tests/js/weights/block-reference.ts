@@ -20,14 +20,33 @@ const corners = [
   ...[0x7c00, 0xfc00, 0x7e00],
 ];
 
+/** Draws a float16. */
+type DrawHalf = (random: Random) => number;
+
+/** Any float16, often a corner. */
+export const anyHalf: DrawHalf = (random) =>
+  random.next() < 0.4 ? random.pick(corners) : random.between(0, 0xffff);
+
+/** A float16 that weights may have: neither an infinity nor NaN. */
+export const finiteHalf: DrawHalf = (random) => {
+  const code = anyHalf(random);
+  return (code & 0x7c00) === 0x7c00 ? code & 0x83ff : code;
+};
+
+/** A float16 of either sign from 2^-9 to 2^-4, as trained weights have. */
+export const mildHalf: DrawHalf = (random) =>
+  random.between(0x1800, 0x2bff) | random.pick([0, 0x8000]);
+
 /** A block as it is written. */
 class Block {
   readonly bytes: Uint8Array;
   readonly #random: Random;
+  readonly #drawHalf: DrawHalf;
 
-  constructor(random: Random, length: number) {
+  constructor(random: Random, length: number, drawHalf: DrawHalf) {
     this.bytes = new Uint8Array(length);
     this.#random = random;
+    this.#drawHalf = drawHalf;
   }
 
   /** Writes bits into a byte. */
@@ -37,8 +56,7 @@ class Block {
 
   /** Draws a float16 and writes it. */
   half(byte: number): number {
-    const { between, pick, next } = bound(this.#random);
-    const code = next() < 0.4 ? pick(corners) : between(0, 0xffff);
+    const code = this.#drawHalf(this.#random);
     this.put(byte, 0, code & 255);
     this.put(byte + 1, 0, code >> 8);
     return numberOfHalf(code);
@@ -59,13 +77,34 @@ const bound = (random: Random) => ({
   between: (least: number, most: number) => random.between(least, most),
 });
 
+/**
+ * What a block stands for: element i is d * scale * code, or d * scale * code - dmin * minimum.
+ * Each scale and each minimum is of as many elements. Codes have signs, if there are no minima.
+ */
+export interface Parts {
+  readonly d: number;
+  readonly scales: readonly number[];
+  readonly codes: readonly number[];
+  readonly dmin?: number;
+  readonly minima?: readonly number[];
+}
+
+/** The numbers of a block, as ggml computes them in float32. */
+function numbersOf({ d, scales, codes, dmin = 0, minima }: Parts): number[] {
+  const size = codes.length / scales.length;
+  return codes.map((code, i) => {
+    const j = Math.floor(i / size);
+    const number = f32(f32(d * (scales[j] as number)) * code);
+    return minima ? f32(number - f32(dmin * (minima[j] as number))) : number;
+  });
+}
+
 /** A type: the number in a file, elements and bytes of a block, and how to draw one. */
 export interface ReferenceType {
   readonly number: number;
   readonly elements: number;
   readonly bytes: number;
-  /** Draws a block. Returns the numbers that it stands for. */
-  readonly draw: (block: Block) => number[];
+  readonly draw: (block: Block) => Parts;
 }
 
 /** 32 codes of 4 or 5 bits at `at`; the fifth bits are at `fifth`. */
@@ -86,7 +125,7 @@ function putTwoBits(block: Block, at: number, codes: number[]): void {
 }
 
 /** Q4_K and Q5_K. */
-function drawK(block: Block, bits: number): number[] {
+function drawK(block: Block, bits: number): Parts {
   const [d, dmin] = [block.half(0), block.half(2)];
   const [scales, minima] = [block.codes(8, 0, 63), block.codes(8, 0, 63)];
   for (let j = 0; j < 4; ++j) {
@@ -104,40 +143,48 @@ function drawK(block: Block, bits: number): number[] {
     block.put((bits === 5 ? 48 : 16) + 32 * at + (i % 32), 4 * half, code % 16);
     if (bits === 5) block.put(16 + (i % 32), Math.floor(i / 32), Math.floor(code / 16));
   });
-  return codes.map((code, i) => {
-    const j = Math.floor(i / 32);
-    const [scale, minimum] = [f32(d * (scales[j] as number)), f32(dmin * (minima[j] as number))];
-    return f32(f32(scale * code) - minimum);
-  });
+  return { d, scales, codes, dmin, minima };
 }
+
+/** A type without sub-blocks: it has a minimum m, which is added, or none. */
+const plain = (d: number, codes: readonly number[], m?: number): Parts => ({
+  ...{ d, scales: [1], codes },
+  ...(m !== undefined && { dmin: -m, minima: [1] }),
+});
 
 export const referenceTypes: Record<string, ReferenceType> = {
   Q4_0: {
     ...{ number: 2, elements: 32, bytes: 18 },
     draw: (block) => {
       const d = block.half(0);
-      return small(block, 2).map((code) => f32((code - 8) * d));
+      return plain(
+        d,
+        small(block, 2).map((code) => code - 8),
+      );
     },
   },
   Q4_1: {
     ...{ number: 3, elements: 32, bytes: 20 },
     draw: (block) => {
       const [d, m] = [block.half(0), block.half(2)];
-      return small(block, 4).map((code) => f32(f32(code * d) + m));
+      return plain(d, small(block, 4), m);
     },
   },
   Q5_0: {
     ...{ number: 6, elements: 32, bytes: 22 },
     draw: (block) => {
       const d = block.half(0);
-      return small(block, 6, 2).map((code) => f32((code - 16) * d));
+      return plain(
+        d,
+        small(block, 6, 2).map((code) => code - 16),
+      );
     },
   },
   Q5_1: {
     ...{ number: 7, elements: 32, bytes: 24 },
     draw: (block) => {
       const [d, m] = [block.half(0), block.half(2)];
-      return small(block, 8, 4).map((code) => f32(f32(code * d) + m));
+      return plain(d, small(block, 8, 4), m);
     },
   },
   Q8_0: {
@@ -146,7 +193,7 @@ export const referenceTypes: Record<string, ReferenceType> = {
       const d = block.half(0);
       const codes = block.codes(32, -128, 127);
       codes.forEach((code, i) => block.put(2 + i, 0, code));
-      return codes.map((code) => f32(code * d));
+      return plain(d, codes);
     },
   },
   Q2_K: {
@@ -158,11 +205,7 @@ export const referenceTypes: Record<string, ReferenceType> = {
       minima.forEach((minimum, j) => block.put(j, 4, minimum));
       const codes = block.codes(256, 0, 3);
       putTwoBits(block, 16, codes);
-      return codes.map((code, i) => {
-        const j = Math.floor(i / 16);
-        const scale = f32(d * (scales[j] as number));
-        return f32(f32(scale * code) - f32(dmin * (minima[j] as number)));
-      });
+      return { d, scales, codes, dmin, minima };
     },
   },
   Q3_K: {
@@ -182,7 +225,7 @@ export const referenceTypes: Record<string, ReferenceType> = {
         codes.map((code) => code + 4),
       );
       codes.forEach((code, i) => block.put(i % 32, Math.floor(i / 32), code >= 0 ? 1 : 0));
-      return codes.map((code, i) => f32(f32(d * (scales[Math.floor(i / 16)] as number)) * code));
+      return { d, scales, codes };
     },
   },
   Q4_K: {
@@ -206,19 +249,26 @@ export const referenceTypes: Record<string, ReferenceType> = {
         const shift = 2 * Math.floor((i % 128) / 32);
         block.put(128 + 32 * part + (i % 32), shift, Math.floor(bits / 16));
       });
-      return codes.map((code, i) => f32(f32(d * (scales[Math.floor(i / 16)] as number)) * code));
+      return { d, scales, codes };
     },
   },
 };
 
-/** Draws blocks of a type: their bytes, and the numbers that they stand for. */
-export function drawBlocks(random: Random, type: ReferenceType, count: number) {
+/** Draws blocks of a type: their bytes, their parts, and the numbers that they stand for. */
+export function drawBlocks(
+  random: Random,
+  type: ReferenceType,
+  count: number,
+  drawHalf: DrawHalf = anyHalf,
+) {
   const data = new Uint8Array(count * type.bytes);
   const values = new Float32Array(count * type.elements);
+  const parts: Parts[] = [];
   for (let i = 0; i < count; ++i) {
-    const block = new Block(random, type.bytes);
-    values.set(type.draw(block), i * type.elements);
+    const block = new Block(random, type.bytes, drawHalf);
+    parts.push(type.draw(block));
+    values.set(numbersOf(parts[i] as Parts), i * type.elements);
     data.set(block.bytes, i * type.bytes);
   }
-  return { data, values };
+  return { data, values, parts };
 }

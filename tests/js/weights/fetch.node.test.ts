@@ -2,7 +2,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readGGUF, readSafetensors } from 'wgemm/weights';
+import { createGemm } from 'wgemm';
+import { packFrom, readGGUF, readSafetensors } from 'wgemm/weights';
 import { encodeGGUF, encodeSafetensors } from '../../fuzz/weights-files.mjs';
 import { expectError, rejected } from '../support/errors.js';
 
@@ -54,6 +55,10 @@ const answers: Record<string, Answer> = {
     response.writeHead(206).end(page);
   },
 };
+
+/** Whether the request of a page that hangs has ended. */
+let hasEnded = false;
+answers['/hanging.gguf'] = (_, response) => response.on('close', () => (hasEnded = true));
 
 const asked: string[] = [];
 let changed = false;
@@ -144,4 +149,19 @@ it('tells why an address cannot be fetched', async () => {
     expectError(error, { code: 'LOAD', op: 'readSafetensors', argument: 'source', says });
     expect((error as Error).cause).toBeInstanceOf(Error);
   }
+});
+
+it('ends a request without an answer when the signal aborts', async () => {
+  const wg = await createGemm();
+  const controller = new AbortController();
+  const place = { type: 'F32', shape: [2, 1] };
+  const { signal } = controller;
+  const packing = rejected(packFrom(wg, `${address}/hanging.gguf`, place, { signal }));
+  while (!asked.includes('/hanging.gguf bytes=0-7'))
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  controller.abort();
+  expect(await packing).toBe(signal.reason);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(hasEnded).toBe(true);
+  wg.dispose();
 });
