@@ -249,6 +249,30 @@ const nbitsCases = [
   name: `matmulNBits ${each.bits} bits ${sizeOf(each)}`,
 }));
 
+// Weights in block formats of ggml, at level 4, next to our 4 bits and to float32.
+const blocksCases = [
+  { ...gemv, than: 'wgemm, B packed, level 4', mosts: [1.15, 1.3, 1.3] },
+  { m: 128, n: 4096, k: 4096, than: 'wgemm, B packed, float32', mosts: [1.1, 1.15, 1.15] },
+].map(({ than, mosts, ...size }) => ({
+  ...size,
+  operation: 'matmulNBits',
+  dtype: 'float32',
+  bits: 4,
+  blockSize: 32,
+  own: [
+    ...[level0, level4],
+    ...['Q4_K', 'Q5_K', 'Q6_K', 'Q4_0', 'Q8_0'].map((format) => ({ ...packed, format })),
+    floats,
+  ],
+  peers: [],
+  goals: ['Q4_K', 'Q5_K', 'Q6_K'].map((format, i) => ({
+    of: `wgemm, B packed, ${format}`,
+    than,
+    atMost: mosts[i],
+  })),
+  name: `matmulNBits blocks of ggml ${sizeOf(size)}`,
+}));
+
 // Every contestant of two types in one case: times of different moments do not compare.
 const combinationsCase = {
   ...cube(1024),
@@ -393,6 +417,7 @@ export const cases = [
   ...qgemmCases,
   ...integerCases,
   ...nbitsCases,
+  ...blocksCases,
   combinationsCase,
   weightsCase,
 ];

@@ -6,6 +6,7 @@
 // heap.
 import * as np from 'numpy-ts';
 import { createGemm } from 'wgemm';
+import { packFrom } from 'wgemm/weights';
 import { encodeModel, loadOrt } from '../peers/onnx.mjs';
 import { startTfjs, tfjsMatMul, version as tfjsVersion } from '../peers/tfjs.mjs';
 import { qgemmData, randomArray, transposed } from './data.mjs';
@@ -16,7 +17,7 @@ import {
   isInteger,
   typeOfResult,
 } from './integer.mjs';
-import { dequantized, nbitsData, nbitsModel, toleranceOfLevel4 } from './nbits.mjs';
+import { blocksOf, dequantized, nbitsData, nbitsModel, toleranceOfLevel4 } from './nbits.mjs';
 import { startProgram } from './program.mjs';
 import { manyRows } from './race.mjs';
 
@@ -97,8 +98,11 @@ export async function contestantsOf(problem, library) {
       ...(determinism && { determinism }),
       ...(threads && { threads }),
     });
-    const contestant = { name: nameOf(form), kind: 'own', ...ownOn(wg, problem, form, data) };
-    if (form.dtype || form.as) contestant.result = undefined;
+    const calls = form.format
+      ? await blocksOn(wg, problem, form, data)
+      : ownOn(wg, problem, form, data);
+    const contestant = { name: nameOf(form), kind: 'own', ...calls };
+    if (form.dtype || form.as || form.format) contestant.result = undefined;
     contestants.push(contestant);
   }
   contestants.push(...(await peersOf(problem, data, library)));
@@ -107,12 +111,13 @@ export async function contestantsOf(problem, library) {
   return contestants;
 }
 
-function nameOf({ packed, as, oneByOne, level, name, simd, determinism, threads, dtype }) {
+function nameOf({ packed, as, oneByOne, level, format, name, simd, determinism, threads, dtype }) {
   const parts = [
     packed && 'B packed',
     as && `as ${as}`,
     oneByOne && 'one by one',
     level !== undefined && `level ${level}`,
+    format,
     simd,
     determinism,
     threads && `${threads} threads`,
@@ -227,6 +232,16 @@ function nbitsOn(wg, problem, { packed, level }, { a, weights }) {
     ...wgemmCalls(wg, 'matmulNBits', [x, w, { accuracyLevel: level, out }], memory),
     tolerance: level === 4 ? toleranceOfLevel4(problem) : undefined,
   };
+}
+
+/** The same product by other weights: random ones in a format of blocks, at level 4. */
+async function blocksOn(wg, problem, { format }, { a }) {
+  const memory = memoryOf(wg);
+  const { m, n, k } = problem;
+  const bytes = blocksOf(format, problem);
+  const w = memory.keep(await packFrom(wg, bytes, { type: format, shape: [n, k] }));
+  const args = [memory.tensor('float32', a), w, { out: memory.result('float32', [m, n]) }];
+  return wgemmCalls(wg, 'matmulNBits', args, memory);
 }
 
 /** The same product by float32 weights, packed. */

@@ -83,6 +83,7 @@ async function bundlePage() {
   const outside = {
     wgemm: '/dist/index.js',
     'wgemm/onnx': '/dist/onnx.js',
+    'wgemm/weights': '/dist/weights.js',
     'onnxruntime-web': '/ort/ort.wasm.min.mjs',
     './perform.js': '/page/perform.js', // a part of other pages, too
   };
@@ -94,7 +95,7 @@ async function bundlePage() {
         name: 'outside',
         setup({ onResolve }) {
           onResolve(
-            { filter: /^(wgemm|wgemm\/onnx|onnxruntime-web|\.\/perform\.js)$/ },
+            { filter: /^(wgemm|wgemm\/(onnx|weights)|onnxruntime-web|\.\/perform\.js)$/ },
             ({ path }) => ({
               path: outside[path],
               external: true,

@@ -20,6 +20,24 @@ export function nbitsData({ m, n, k, bits, blockSize }) {
   };
 }
 
+/** Formats of blocks: elements and bytes of a block, and where it has its scales in float16. */
+const blockFormats = {
+  Q4_0: [32, 18, [0]],
+  Q8_0: [32, 34, [0]],
+  Q4_K: [256, 144, [0, 2]],
+  Q5_K: [256, 176, [0, 2]],
+  Q6_K: [256, 210, [208]],
+};
+
+/** Weights (N, K) in a format of blocks, as a file has them. Each scale is 2^-14. */
+export function blocksOf(format, { n, k }) {
+  const [elements, bytes, scalesAt] = blockFormats[format];
+  const data = randomArray('uint8', ((n * k) / elements) * bytes, 4);
+  for (let block = 0; block < data.length; block += bytes)
+    for (const at of scalesAt) data.set([0, 0x04], block + at);
+  return data;
+}
+
 /** The numbers that the codes stand for, of shape (N, K). */
 export function dequantized({ data, scales, k, n, bits, blockSize }) {
   const zero = 2 ** (bits - 1);
