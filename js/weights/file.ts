@@ -23,10 +23,10 @@ export interface WeightsFile {
   tensor(name: string): Promise<WeightsTensor>;
   /**
    * Reads a tensor of shape [N, K] in parts of whole rows, about a megabyte each, in float32. It
-   * reads the next part while the caller uses one, except from a function. So `for await (const vectors of file.rows(name))
-   * index.add(vectors)` fills an index of vectors of any size. The iterator rejects with the errors
-   * of `tensor`, a ShapeError for a tensor of another rank, and a DTypeError for a type without
-   * `toFloat32()`.
+   * reads the next part while the caller uses one, except from a function. So `for await (const
+   * vectors of file.rows(name)) index.add(vectors)` fills an index of vectors of any size. The
+   * iterator rejects with the errors of `tensor`, a ShapeError for a tensor of another rank, and a
+   * DTypeError for a type without `toFloat32()`.
    * @param name the name of a tensor
    * @param options all have defaults
    */

@@ -33,9 +33,9 @@ export async function* partsOf(
         const end = offset + (first * byteLength) / n + bytes.length;
         const { size = Infinity } = source;
         const found = size <= end ? `at ${size}, ` : '';
-        throw source.malformed(
-          `ends ${end > offset ? `at ${end}, within the tensor` : `${found}before the tensor at ${offset}`}`,
-        );
+        const place =
+          end > offset ? `at ${end}, within the tensor` : `${found}before the tensor at ${offset}`;
+        throw source.malformed(`ends ${place}`);
       };
       flow.pull(length).then(check).catch(reject);
     });
