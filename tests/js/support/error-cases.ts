@@ -754,7 +754,7 @@ export const ofJavaScript: Table = {
       'place.type': Symbol('F32'),
     }),
     [`place is a tensor of type an object; ${aPackable}`]: dtype('place', {
-      'place.type': Object.create(null),
+      'place.type': Object.create(null) as object,
     }),
     [`place has a shape that is undefined; ${aList}`]: shape('place', { 'place.shape': undefined }),
     [`place has a shape that is [2, -1]; ${eachSize}`]: shape('place', { 'place.shape': [2, -1] }),
