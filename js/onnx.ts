@@ -15,7 +15,7 @@ export type {
   OnnxValueInfo,
 } from './onnx/read/model.js';
 export type { ExternalData } from './onnx/read/tensors.js';
-export { type ReadOptions, readOnnx } from './onnx/read/read.js';
+export { type ReadExternalData, type ReadOptions, readOnnx } from './onnx/read/read.js';
 export { loadModel, type LoadOptions } from './onnx/run/load.js';
 export type {
   ExplainOptions,

@@ -70,7 +70,12 @@ export interface StreamLike {
   /** Takes the stream, which then has no other reader. */
   getReader(): {
     /** Reads the next bytes. */
-    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+    read(): Promise<{
+      /** Whether the stream has ended. */
+      done: boolean;
+      /** The bytes, unless it has ended. */
+      value?: Uint8Array | undefined;
+    }>;
     /** Says that no more bytes are needed. */
     cancel(): Promise<unknown>;
   };

@@ -51,6 +51,17 @@ const formats: readonly Format[] = [
 ];
 
 /**
+ * Returns the bytes of a tensor that is in another file, or a promise of them.
+ *
+ * @param part where the bytes are
+ *
+ * @category Models
+ */
+export type ReadExternalData = (
+  part: ExternalData,
+) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
+
+/**
  * Options of {@link readOnnx}.
  *
  * @category Models
@@ -65,10 +76,7 @@ export interface ReadOptions {
    *   twice.
    * - A function returns the bytes of a tensor. It is called for one tensor after the other.
    */
-  externalData?:
-    | Readonly<Record<string, WeightsSource>>
-    | ((part: ExternalData) => Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>)
-    | undefined;
+  externalData?: Readonly<Record<string, WeightsSource>> | ReadExternalData | undefined;
 }
 
 /**
