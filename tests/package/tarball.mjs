@@ -45,7 +45,7 @@ const budgets = {
   'dist/worker.js': [21_950, 7_350],
 };
 /** All declarations together, and all source maps, which pages do not load. */
-const declarationsBudget = [225_900, 38_500];
+const declarationsBudget = [226_300, 38_500];
 const mapsBudget = [4_306_500, 553_000];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 127_400;
