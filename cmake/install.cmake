@@ -1,4 +1,4 @@
-# Installs for find_package(wgemm): the headers, one static library and the notices.
+# Installs for find_package(wgemm): the headers, two static libraries and the notices.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -6,11 +6,11 @@ include(CMakePackageConfigHelpers)
 set(_wgemm_package "${CMAKE_INSTALL_LIBDIR}/cmake/wgemm")
 
 # A folder of its own, since others may install a dtypes.def too, which wgemm.h includes.
-install(FILES src/include/wgemm.h src/include/dtypes.def
+install(FILES src/include/cblas.h src/include/wgemm.h src/include/dtypes.def
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-install(TARGETS wgemm EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+install(TARGETS wgemm wgemm_cblas EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
 install(EXPORT wgemm NAMESPACE wgemm:: FILE wgemmTargets.cmake DESTINATION "${_wgemm_package}")
 set(_wgemm_config [[include("${CMAKE_CURRENT_LIST_DIR}/wgemmTargets.cmake")]])

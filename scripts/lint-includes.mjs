@@ -19,6 +19,7 @@ const below = {
   out_of_core: ['base', 'problem', 'plan', 'execute'],
   nn: ['base', 'problem', 'plan', 'execute'],
   search: ['base', 'problem', 'pack', 'plan', 'execute'],
+  cblas: ['base', 'kernels', 'problem', 'plan', 'execute'],
   program: ['base', 'api'],
   api: ['base', 'ops', 'pack', 'plan', 'execute', 'out_of_core', 'search'],
 };

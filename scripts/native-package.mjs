@@ -14,6 +14,7 @@ const home = join(root, 'build', 'native-home');
 const installed = join(home, 'wgemm-install');
 
 const files = [
+  'include/wgemm/cblas.h',
   'include/wgemm/dtypes.def',
   'include/wgemm/wgemm.h',
   'lib/cmake/wgemm/wgemmConfig.cmake',
@@ -21,6 +22,7 @@ const files = [
   'lib/cmake/wgemm/wgemmTargets-release.cmake',
   'lib/cmake/wgemm/wgemmTargets.cmake',
   'lib/libwgemm.a',
+  'lib/libwgemm_cblas.a',
   'share/doc/wgemm/LICENSE',
   'share/doc/wgemm/NOTICE',
 ];
@@ -70,7 +72,7 @@ async function install() {
     const text = readFileSync(join(installed, file), 'utf8');
     if (text.includes(root) || text.includes(cache))
       fail(`${file} of the native package names a folder of this machine.`);
-    if (/Version\.cmake$|\.h$/.test(file) && !text.includes(`"${version}"`)) {
+    if (/(Version\.cmake|wgemm\.h)$/.test(file) && !text.includes(`"${version}"`)) {
       fail(`${file} of the native package has another version than package.json, ${version}.`);
     }
   }

@@ -139,8 +139,9 @@ void scatter(const T* from, std::byte* to, int64_t stride, int64_t count) {
   for (int64_t j = 0; j < count; ++j, element += stride) *element = from[j];
 }
 
-// Compute: the compute type; unsigned types have the bits of signed ones.
-template <typename Compute>
+// Compute: the compute type; unsigned types have the bits of signed ones. If `is_plain`, C and Y
+// have that type, and Y has no bounds.
+template <typename Compute, bool is_plain = false>
 void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
              const Accumulators& acc, const ConstBlock& c, const Block& y) {
   const Epilogue& e = problem.epilogue;
@@ -151,16 +152,17 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
   const DType c_type = e.c.dtype,  // the type of Y; or of 16 bits, if Y is float32
       y_type = problem.y.dtype;
   void (*narrow)(const float*, void*, int64_t) = nullptr;
-  if (y_type == DType::kFloat16) narrow = narrow_row<Float16>;
-  if (y_type == DType::kBFloat16) narrow = narrow_row<BFloat16>;
+  if (!is_plain && y_type == DType::kFloat16) narrow = narrow_row<Float16>;
+  if (!is_plain && y_type == DType::kBFloat16) narrow = narrow_row<BFloat16>;
   Compute c_chunk[kChunk], y_chunk[kChunk];
   uint16_t half_chunk[kChunk];
-  const auto c_bytes = static_cast<int64_t>(dtype_bytes(c_type)),
-             y_bytes = static_cast<int64_t>(dtype_bytes(y_type));
+  const auto c_bytes = static_cast<int64_t>(is_plain ? sizeof(Compute) : dtype_bytes(c_type)),
+             y_bytes = static_cast<int64_t>(is_plain ? sizeof(Compute) : dtype_bytes(y_type));
   const bool y_unbuffered = narrow == nullptr && y.col_stride == 1,
-             c_unbuffered = narrow == nullptr && c_type == y_type && c.col_stride == 1;
+             c_unbuffered =
+                 narrow == nullptr && (is_plain || c_type == y_type) && c.col_stride == 1;
   const int64_t step = y_unbuffered && (c_unbuffered || !e.has_c) ? cols : kChunk;
-  const bool finishes = canonical_nan || e.has_bounds(),
+  const bool finishes = !is_plain && (canonical_nan || e.has_bounds()),
              is_unsigned = y_type == DType::kUInt32 || y_type == DType::kUInt64;
   for (int64_t i = 0; i < rows; ++i) {
     const std::byte* c_row = c.data + i * c.row_stride * c_bytes;
@@ -169,7 +171,11 @@ void combine(const Problem& problem, bool canonical_nan, int64_t rows, int64_t c
       const Compute* c_values = nullptr;
       if (e.has_c) {
         const std::byte* from = c_row + j0 * c.col_stride * c_bytes;
-        if (!c_unbuffered) kGatherC[static_cast<int>(c_type)](from, c.col_stride, count, c_chunk);
+        if (!c_unbuffered) {
+          const GatherFunction gather =
+              is_plain ? kGather<Compute> : kGatherC[static_cast<int>(c_type)];
+          gather(from, c.col_stride, count, c_chunk);
+        }
         c_values = c_unbuffered ? reinterpret_cast<const Compute*>(from) : c_chunk;
       }
       std::byte* to = y.data + (i * y.row_stride + j0 * y.col_stride) * y_bytes;
@@ -204,6 +210,16 @@ constexpr EpilogueFunction kEpilogues[] = {
 };
 
 }  // namespace
+
+template <typename T>
+void finish_plain(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc,
+                  const ConstBlock& c, const Block& y) {
+  combine<T, true>(problem, false, rows, cols, acc, c, y);
+}
+template void finish_plain<float>(const Problem&, int64_t, int64_t, const Accumulators&,
+                                  const ConstBlock&, const Block&);
+template void finish_plain<double>(const Problem&, int64_t, int64_t, const Accumulators&,
+                                   const ConstBlock&, const Block&);
 
 void narrow_to_float16(const float* from, void* to, int64_t count) {
   narrow_row<Float16>(from, to, count);

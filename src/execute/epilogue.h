@@ -25,4 +25,9 @@ struct Accumulators {
 void apply_epilogue(const Problem& problem, bool canonical_nan, int64_t rows, int64_t cols,
                     const Accumulators& acc, const ConstBlock& c, const Block& y);
 
+// The same for float or double as T, which C and Y have, too, without bounds.
+template <typename T>
+void finish_plain(const Problem& problem, int64_t rows, int64_t cols, const Accumulators& acc,
+                  const ConstBlock& c, const Block& y);
+
 }  // namespace wgemm

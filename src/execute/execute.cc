@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "execute/macro_kernel.h"
 #include "execute/quantize_a.h"
+#include "execute/scope.h"
 
 namespace wgemm {
 namespace {
@@ -65,25 +66,27 @@ struct Job {
   }
 };
 
+template <typename Scope>
 void run_packing(void* argument, size_t thread, size_t first, size_t count) {
   auto& job = *static_cast<Job*>(argument);
-  pack_units(job.problem, job.plan, first, count, job.of_thread(thread), job.shared_b);
+  Scope::pack_units(job.problem, job.plan, first, count, job.of_thread(thread), job.shared_b);
   job.packed_units += count;
 }
 
 // One part of K, as a problem whose sums are carried on.
+template <typename Scope>
 Problem part_of(const Job& job, int64_t part) {
   Problem p = job.problem;
   const int64_t first = part * job.plan.parts.size;
   p.k = std::min(job.plan.parts.size, p.k - first);
   p.a = p.a.at(first * p.a.col_stride);
   bool begins = true;
-  if (p.b.is_packed()) {
+  if (Scope::kIsAny && p.b.is_packed()) {
     // The step before this part stands where the header of a micro-panel would be. Kernels must
     // not read it as a header.
     begins = first == 0 || p.b.packed.layout().header == 0;
     p.b.packed = p.b.packed.from(first, 0);
-  } else if (p.b.nbits_format()) {
+  } else if (Scope::kIsAny && p.b.nbits_format()) {
     p.b.nbits = p.b.nbits.from(first, 0);
   } else {
     p.b.plain = p.b.plain.at(first * p.b.plain.row_stride);
@@ -92,23 +95,24 @@ Problem part_of(const Job& job, int64_t part) {
   return p;
 }
 
+template <typename Scope>
 void run_product(void* argument, size_t thread, size_t first, size_t count) {
   const auto& job = *static_cast<const Job*>(argument);
   const Problem& problem = job.problem;
   const Plan& plan = job.plan;
   if (!plan.adds_parts) {
-    return run_task(problem, plan, task_at(plan, first, count), job.of_thread(thread),
-                    job.packed_b());
+    return Scope::run_task(problem, plan, task_at(plan, first, count), job.of_thread(thread),
+                           job.packed_b());
   }
   for (size_t i = first; i < first + count; ++i) {
-    const Problem part = part_of(job, static_cast<int64_t>(i) % plan.parts.count);
+    const Problem part = part_of<Scope>(job, static_cast<int64_t>(i) % plan.parts.count);
     const Task task = task_at(plan, i, 1);
     const size_t bytes = dtype_bytes(accumulator_type(part.compute));
     for (int64_t row = task.rows.begin; row < task.rows.end && !part.carry.begins; ++row) {
       std::memset(part.carry.sums + static_cast<size_t>(row * part.n + task.cols.begin) * bytes, 0,
                   static_cast<size_t>(task.cols.end - task.cols.begin) * bytes);
     }
-    run_task(part, plan, task, job.of_thread(thread), nullptr);
+    Scope::run_task(part, plan, task, job.of_thread(thread), nullptr);
   }
 }
 
@@ -134,6 +138,7 @@ void add_sums(DType type, const std::byte* from, std::byte* to, size_t bytes) {
 }
 
 // Adds the sums of parts in ascending order, and computes Y from them.
+template <typename Scope>
 void run_sums(void* argument, size_t thread, size_t first, size_t count) {
   const auto& job = *static_cast<const Job*>(argument);
   Problem p = job.problem;
@@ -154,36 +159,49 @@ void run_sums(void* argument, size_t thread, size_t first, size_t count) {
     add_sums(type, job.sums(part) + begin, sums + begin, end - begin);
   p.k = 0;
   p.carry = {sums, false, p.carry.ends};
-  run_task(p, job.plan, task, job.of_thread(thread), nullptr);
+  Scope::run_task(p, job.plan, task, job.of_thread(thread), nullptr);
 }
 
 void run_quantization(void* argument, size_t, size_t first, size_t count) {
   static_cast<const Job*>(argument)->quantized_a->run(first, count, nullptr);
 }
 
-}  // namespace
-
-void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
+template <typename Scope>
+void run_phases(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
   if (problem.m == 0 || problem.n == 0) return;
   if (plan.tasks() == 1 && plan.quantized_a_bytes == 0 && !plan.adds_parts) {
     const auto whole = [](const Cut& cut) { return Interval{0, cut.total}; };
     const Task task{whole(plan.outer), whole(plan.inner), whole(plan.rows), whole(plan.cols)};
-    return run_task(problem, plan, task, scratch, nullptr);
+    return Scope::run_task(problem, plan, task, scratch, nullptr);
   }
   std::optional<QuantizedA> quantized;
-  if (plan.quantized_a_bytes != 0) quantized.emplace(problem, scratch);
+  if (Scope::kIsAny && plan.quantized_a_bytes != 0) quantized.emplace(problem, scratch);
   std::byte *const parts = scratch + plan.quantized_a_bytes, *const b = parts + plan.parts_bytes;
   Job job{quantized ? quantized->problem() : problem, plan, parts, b, b + plan.shared_b_bytes,
           quantized ? &*quantized : nullptr};
   Phase phases[ThreadPool::kMaxPhases];
   size_t count = 0;
   if (quantized) phases[count++] = {run_quantization, quantized->tasks(), SIZE_MAX};
-  if (kHasThreads && plan.units != 0) phases[count++] = {run_packing, plan.units, SIZE_MAX};
-  phases[count] = {run_product, static_cast<size_t>(plan.tasks()), static_cast<size_t>(plan.line)};
+  if (kHasThreads && plan.units != 0) phases[count++] = {run_packing<Scope>, plan.units, SIZE_MAX};
+  phases[count] = {run_product<Scope>, static_cast<size_t>(plan.tasks()),
+                   static_cast<size_t>(plan.line)};
   phases[count++].waits = plan.units == 0;
   if (plan.adds_parts)
-    phases[count++] = {run_sums, static_cast<size_t>(cut_of_sums(problem).count), SIZE_MAX};
+    phases[count++] = {run_sums<Scope>, static_cast<size_t>(cut_of_sums(problem).count), SIZE_MAX};
   Threads::run(context, plan.job_threads(), {phases, count}, &job);
 }
+
+}  // namespace
+
+void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
+  run_phases<AnyProblem>(context, problem, plan, scratch);
+}
+
+template <typename T>
+void execute_plain(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
+  run_phases<PlainProblem<T>>(context, problem, plan, scratch);
+}
+template void execute_plain<float>(Context&, const Problem&, const Plan&, std::byte*);
+template void execute_plain<double>(Context&, const Problem&, const Plan&, std::byte*);
 
 }  // namespace wgemm

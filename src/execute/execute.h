@@ -10,4 +10,8 @@ namespace wgemm {
 // the call quantizes A, the problem must have its scale.
 void execute(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
 
+// The same for a PlainProblem (execute/scope.h) of T, float or double. Links no code for others.
+template <typename T>
+void execute_plain(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch);
+
 }  // namespace wgemm

@@ -15,11 +15,9 @@
 
 #include "base/arena.h"
 #include "base/types.h"
-#include "execute/epilogue.h"
 #include "execute/prefetch.h"
-#include "execute/zero_points.h"
+#include "execute/scope.h"
 #include "pack/nbits.h"
-#include "pack/pack.h"
 #include "pack/weights.h"
 
 namespace wgemm {
@@ -29,7 +27,8 @@ namespace {
 // write beyond it.
 constexpr size_t kSpillBytes = 32;
 
-// Computes tasks in sequence, with its own scratch.
+// Computes tasks in sequence, with its own scratch. The scope says which problems it has code for.
+template <typename Scope>
 class Executor {
  public:
   // `shared_b`: B, packed for all threads; null: blocks of B are packed as they are needed.
@@ -49,6 +48,7 @@ class Executor {
   // Products that share B are inside the jc loop, so that a block of B is packed once for all of
   // them.
   void run(const Task& task) {
+    if (!kIsAny) return run_columns(task);
     for_each_product(p_.batch_of_b(), task.outer, [&] { run_columns(task); });
   }
 
@@ -64,6 +64,8 @@ class Executor {
   }
 
  private:
+  static constexpr bool kIsAny = Scope::kIsAny;
+
   // The matrices of one product of the batch.
   struct Operands {
     Operand a;
@@ -79,6 +81,10 @@ class Executor {
     for (int64_t jc = task.cols.begin; jc < task.cols.end; jc += plan_.nc) {
       const int64_t nc = std::min(plan_.nc, task.cols.end - jc);
       zero_points_.begin_columns(at_.params, at_.b, jc, nc);
+      if (!kIsAny) {
+        run_rows(task, jc, nc);
+        continue;
+      }
       for_each_product(p_.batch_sharing_b(), task.inner, [&] { run_rows(task, jc, nc); });
     }
   }
@@ -166,10 +172,12 @@ class Executor {
       return;
     }
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(ic, jc, mc, nc) : ConstBlock{};
-    apply_epilogue(p_, plan_.canonical_nan, mc, nc,
-                   {sums.data, sums.stride, zero_points_.columns(), zero_points_.row_sums(),
-                    quantized_rows(ic)},
-                   c, y);
+    if (!kIsAny)
+      return Scope::finish(p_, false, mc, nc, {sums.data, sums.stride, {}, nullptr, {}}, c, y);
+    Scope::finish(p_, plan_.canonical_nan, mc, nc,
+                  {sums.data, sums.stride, zero_points_.columns(), zero_points_.row_sums(),
+                   quantized_rows(ic)},
+                  c, y);
   }
 
   // The values of the rows from `ic` on.
@@ -184,7 +192,7 @@ class Executor {
   }
 
   void prefetch_b(int64_t pc, int64_t kc, int64_t jc, int64_t nc) {
-    if (!at_.b.is_packed())
+    if (!kIsAny || !at_.b.is_packed())
       return prefetch(at_.b.plain.block(pc, jc, kc, nc), p_.b.plain.dtype, kc, nc);
     const PanelLayout layout = at_.b.packed.layout();
     prefetch(at_.b.packed.block(pc, jc), (nc + layout.width - 1) / layout.width,
@@ -197,7 +205,7 @@ class Executor {
     const PanelLayout& layout = plan_.kernel->b;
     const int64_t blocks = pc / plan_.kc, panels = jc / layout.width;
     const NBits& nbits = p_.b.nbits_format();
-    if (plan_.kernel->codes != ReadsCodes::kNo)
+    if (kIsAny && plan_.kernel->codes != ReadsCodes::kNo)
       return shared_b_ + blocks * nbits.packed_bytes(p_.n, plan_.kc) +
              panels * nbits.panel_bytes(kc);
     return shared_b_ + static_cast<size_t>(blocks) * packed_bytes(layout, p_.n, plan_.kc) +
@@ -206,12 +214,12 @@ class Executor {
 
   void pack_b(int64_t pc, int64_t kc, int64_t jc, int64_t nc, std::byte* panels) {
     const PanelLayout& layout = plan_.kernel->b;
-    if (plan_.packs_columns()) {
+    if (kIsAny && plan_.packs_columns()) {
       for (int64_t j = 0; j < nc; ++j)
         pack_column(pc, kc, jc + j, panels + static_cast<size_t>(j) * panel_bytes(layout, kc));
-    } else if (at_.b.is_packed()) {
+    } else if (kIsAny && at_.b.is_packed()) {
       repack(at_.b.packed, pc, kc, jc, nc, layout, plan_.b_shift, panels);
-    } else if (at_.b.nbits.codes != nullptr) {
+    } else if (kIsAny && at_.b.nbits.codes != nullptr) {
       if (plan_.kernel->codes != ReadsCodes::kNo) {
         pack_codes(at_.b.nbits, pc, kc, jc, nc, panels);
       } else {
@@ -219,9 +227,9 @@ class Executor {
       }
     } else {
       const ConstBlock b = at_.b.plain.block(pc, jc, kc, nc);
-      pack({b.data, p_.b.plain.dtype, nc, kc, b.col_stride, b.row_stride,
-            int8_offset(p_.b.plain.dtype)},
-           layout, panels);
+      Scope::pack({b.data, p_.b.plain.dtype, nc, kc, b.col_stride, b.row_stride,
+                   int8_offset(p_.b.plain.dtype)},
+                  layout, panels);
     }
   }
 
@@ -233,7 +241,7 @@ class Executor {
     if (at_.b.is_packed()) return repack(at_.b.packed, pc, kc, col, 1, layout, zero_point, to);
     const ConstBlock b = at_.b.plain.block(pc, col, kc, 1);
     const DType type = p_.b.plain.dtype;
-    pack({b.data, type, 1, kc, 0, b.row_stride, zero_point + int8_offset(type)}, layout, to);
+    Scope::pack({b.data, type, 1, kc, 0, b.row_stride, zero_point + int8_offset(type)}, layout, to);
   }
 
   // Adds the product of one block of A and one of B to `sums`: packs A, then loops over ir.
@@ -244,7 +252,7 @@ class Executor {
     const std::byte* a_rows = a.data;
     size_t row_bytes = static_cast<size_t>(a.row_stride) * dtype_bytes(p_.a.dtype);
     const NBits& nbits = p_.b.nbits_format();
-    if (kernel.codes == ReadsCodes::kByBytes && plan_.pack_a) {
+    if (kIsAny && kernel.codes == ReadsCodes::kByBytes && plan_.pack_a) {
       a_rows = a_panels_;
       row_bytes = static_cast<size_t>(nbits.quantized_row_bytes(kc));
       for (int64_t row = 0; row < mc; ++row) {
@@ -253,11 +261,12 @@ class Executor {
         quantize_row({from, p_.a.dtype, 1, kc, 0, a.col_stride}, nbits,
                      a_panels_ + static_cast<size_t>(row) * row_bytes);
       }
-    } else if (kernel.codes == ReadsCodes::kByBytes) {
+    } else if (kIsAny && kernel.codes == ReadsCodes::kByBytes) {
       a_rows += nbits.quantized_row_bytes(pc);  // the columns of the block have no stride
     } else if (plan_.pack_a) {
-      pack({a.data, p_.a.dtype, mc, kc, a.row_stride, a.col_stride, zero_points_.packed_a_offset()},
-           kernel.a, a_panels_);
+      Scope::pack(
+          {a.data, p_.a.dtype, mc, kc, a.row_stride, a.col_stride, zero_points_.packed_a_offset()},
+          kernel.a, a_panels_);
       zero_points_.add_packed_a(a_panels_, mc, kc);
       a_rows = a_panels_;
       // Bytes per row of a micro-panel.
@@ -273,7 +282,7 @@ class Executor {
         .b_stride = 0,
         .b_step = static_cast<size_t>(kernel.b.width * kernel.b.kr * kernel.b.element_bytes),
         .unpacked = kernel.b_layout != BLayout::kPanels,
-        .unsigned_a = !plan_.pack_a && p_.a.dtype == DType::kUInt8,
+        .unsigned_a = kIsAny && !plan_.pack_a && p_.a.dtype == DType::kUInt8,
         .c = nullptr,
         .c_stride = static_cast<size_t>(sums.stride) * acc_bytes_,
         .c_step = static_cast<size_t>(sums.step) * acc_bytes_,
@@ -305,10 +314,10 @@ class Executor {
     } else if (plan_.pack_b) {
       strip->b = (!kHasThreads || shared_b_ == nullptr ? b_panels_ : shared_block(pc, kc, jc)) +
                  kernel.b.header * kernel.b.element_bytes;
-      strip->b_stride = kernel.codes == ReadsCodes::kNo
+      strip->b_stride = !kIsAny || kernel.codes == ReadsCodes::kNo
                             ? panel_bytes(kernel.b, kc)
                             : static_cast<size_t>(strip->nbits->panel_bytes(kc));
-    } else {
+    } else if (kIsAny) {
       strip->b = at_.b.packed.block(pc, jc);
       strip->b_stride = at_.b.packed.panel_stride();
     }
@@ -327,7 +336,7 @@ class Executor {
   std::byte* const b_panels_;
   std::byte* const a_panels_;
   std::byte* const acc_;
-  ZeroPointCorrection zero_points_;
+  typename Scope::ZeroPoints zero_points_;
   // The block of B that is prefetched, or that b_panels_ holds.
   int64_t ready_pc_ = -1, ready_jc_ = -1;
 };
@@ -336,12 +345,32 @@ class Executor {
 
 void run_task(const Problem& problem, const Plan& plan, const Task& task, std::byte* scratch,
               std::byte* shared_b) {
-  Executor(problem, plan, scratch, shared_b).run(task);
+  Executor<AnyProblem>(problem, plan, scratch, shared_b).run(task);
 }
 
 void pack_units(const Problem& problem, const Plan& plan, size_t first, size_t count,
                 std::byte* scratch, std::byte* shared_b) {
-  Executor(problem, plan, scratch, shared_b).pack_units(first, count);
+  Executor<AnyProblem>(problem, plan, scratch, shared_b).pack_units(first, count);
 }
+
+template <typename T>
+void run_plain_task(const Problem& problem, const Plan& plan, const Task& task, std::byte* scratch,
+                    std::byte* shared_b) {
+  Executor<PlainProblem<T>>(problem, plan, scratch, shared_b).run(task);
+}
+template void run_plain_task<float>(const Problem&, const Plan&, const Task&, std::byte*,
+                                    std::byte*);
+template void run_plain_task<double>(const Problem&, const Plan&, const Task&, std::byte*,
+                                     std::byte*);
+
+template <typename T>
+void pack_plain_units(const Problem& problem, const Plan& plan, size_t first, size_t count,
+                      std::byte* scratch, std::byte* shared_b) {
+  Executor<PlainProblem<T>>(problem, plan, scratch, shared_b).pack_units(first, count);
+}
+template void pack_plain_units<float>(const Problem&, const Plan&, size_t, size_t, std::byte*,
+                                      std::byte*);
+template void pack_plain_units<double>(const Problem&, const Plan&, size_t, size_t, std::byte*,
+                                       std::byte*);
 
 }  // namespace wgemm

@@ -25,4 +25,12 @@ void run_task(const Problem& problem, const Plan& plan, const Task& task, std::b
 void pack_units(const Problem& problem, const Plan& plan, size_t first, size_t count,
                 std::byte* scratch, std::byte* shared_b);
 
+// The same for a PlainProblem (execute/scope.h) of T, float or double.
+template <typename T>
+void run_plain_task(const Problem& problem, const Plan& plan, const Task& task, std::byte* scratch,
+                    std::byte* shared_b);
+template <typename T>
+void pack_plain_units(const Problem& problem, const Plan& plan, size_t first, size_t count,
+                      std::byte* scratch, std::byte* shared_b);
+
 }  // namespace wgemm

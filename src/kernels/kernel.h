@@ -124,12 +124,17 @@ struct Kernel {
   static constexpr int64_t kAny = INT64_MAX;
 };
 
-// The table: best first. See kernels.cc.
+// Rows, best first. See kernels.cc.
 struct KernelTable {
   const Kernel* rows;
   int count;
 };
+// The whole table.
 KernelTable kernel_table();
+// The rows for one type of A, B and Y, without rows for vectors of 32 bytes. A program that links
+// no other table has no other kernels.
+KernelTable f32_kernels();
+KernelTable f64_kernels();
 
 // The kind of processor that runs this code, as far as WebAssembly shows it.
 Processor processor();

@@ -323,4 +323,13 @@ void pack(const PackSource& source, const PanelLayout& layout, void* panels) {
   }
 }
 
+template <>
+void pack_plain<float>(const PackSource& source, const PanelLayout& layout, void* panels) {
+  pack_typed<uint32_t, uint32_t>(source, layout, panels);
+}
+template <>
+void pack_plain<double>(const PackSource& source, const PanelLayout& layout, void* panels) {
+  pack_typed<uint64_t, uint64_t>(source, layout, panels);
+}
+
 }  // namespace wgemm

@@ -20,4 +20,12 @@ struct PackSource {
 // Writes packed_bytes() to `panels`, padding included. `panels` must be aligned to 16 bytes.
 void pack(const PackSource& source, const PanelLayout& layout, void* panels);
 
+// The same for elements of T, float or double, and layouts without fill_header.
+template <typename T>
+void pack_plain(const PackSource& source, const PanelLayout& layout, void* panels);
+template <>
+void pack_plain<float>(const PackSource& source, const PanelLayout& layout, void* panels);
+template <>
+void pack_plain<double>(const PackSource& source, const PanelLayout& layout, void* panels);
+
 }  // namespace wgemm

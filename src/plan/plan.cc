@@ -155,6 +155,11 @@ void choose_scratch(const Problem& problem, Plan* plan) {
 }  // namespace
 
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options) {
+  return make_plan(problem, context, kernel_table(), options);
+}
+
+Plan make_plan(const Problem& problem, const Context& context, KernelTable table,
+               const PlanOptions& options) {
   Plan plan;
   const Determinism determinism = context.determinism();
   const bool may_be_nan = !is_integer(problem.compute) || problem.epilogue.has_float_c();
@@ -164,7 +169,7 @@ Plan make_plan(const Problem& problem, const Context& context, const PlanOptions
     const Kernel& kernel =
         options.kernel != nullptr
             ? *options.kernel
-            : select_kernel(problem, determinism, options.processor.value_or(processor()),
+            : select_kernel(problem, table, determinism, options.processor.value_or(processor()),
                             context.vectors());
     plan.kernel = &kernel;
     plan.regime = regime_of(problem, kernel);

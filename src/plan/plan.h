@@ -106,7 +106,11 @@ constexpr size_t column_bytes(int64_t cols) {
   return static_cast<size_t>(cols) * (sizeof(float) + 2 * sizeof(int32_t));
 }
 
+// Chooses among all kernels.
 Plan make_plan(const Problem& problem, const Context& context, const PlanOptions& options = {});
+// Chooses among the rows of `table`, so that a caller links no others.
+Plan make_plan(const Problem& problem, const Context& context, KernelTable table,
+               const PlanOptions& options);
 
 // Steps of a part of K; K if it is not cut. If M and N are small, threads share K: each part has
 // sums of its own, which are added when all parts are computed. The last part may have fewer steps.

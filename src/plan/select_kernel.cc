@@ -105,9 +105,8 @@ bool can_run(const Kernel& kernel, const Problem& problem) {
   return has_dot(kernel.dot) && b.high - b.low <= max_range_of_b(kernel.dot);
 }
 
-const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor,
-                            int vectors) {
-  const KernelTable table = kernel_table();
+const Kernel& select_kernel(const Problem& problem, KernelTable table, Determinism determinism,
+                            Processor processor, int vectors) {
   const double b_bytes = bytes_of(problem.n, problem.k, problem.b.dtype());
   const bool small_b = b_bytes <= kMachine.l1, in_llc = b_bytes <= kMachine.llc,
              streams = b_bytes > kAxpyBytes && problem.n >= kAxpyColumnsMin;

@@ -19,8 +19,8 @@ bool can_run(const Kernel& kernel, const Problem& problem);
 int shift_of_b(Dot dot, const PrepackedB& b);
 
 // The first row of the table that can run and pays. `vectors`: as of a context.
-const Kernel& select_kernel(const Problem& problem, Determinism determinism, Processor processor,
-                            int vectors);
+const Kernel& select_kernel(const Problem& problem, KernelTable table, Determinism determinism,
+                            Processor processor, int vectors);
 
 // Bytes of a matrix of `lanes` rows or columns by K. A double, since a shape may exceed 2^63 bytes.
 double bytes_of(int64_t lanes, int64_t k, DType type);

@@ -146,8 +146,9 @@ EMSCRIPTEN_KEEPALIVE int choose_on_arm(int compute, int type_of_b, bool packed, 
   } else {
     problem.b.plain = {&element, type, transposed ? 1 : n, transposed ? k : 1};
   }
-  return static_cast<int>(&select_kernel(problem, Determinism::kFast, Processor::kArm, 16) -
-                          kernel_table().rows);
+  return static_cast<int>(
+      &select_kernel(problem, kernel_table(), Determinism::kFast, Processor::kArm, 16) -
+      kernel_table().rows);
 }
 
 // Begins another product, and frees the memory of the last. N and K must be multiples of all tiles,
