@@ -151,7 +151,9 @@ printable(Instance.prototype, (instance) => {
 
 /** @internal The line about the kernel of large float32 products. */
 export function bestKernel({ info }: { info: Info }): string {
-  const best = info.kernels.find(({ tile, preferred }) => preferred && tile[0] > 1);
+  const best = info.kernels.find(
+    ({ name, tile, preferred }) => preferred && tile[0] > 1 && /^f32_\d/.test(name),
+  );
   return `best kernel: ${best?.name}`;
 }
 
