@@ -322,6 +322,19 @@ struct MatMulNBits {
   MatMulNBitsArgs args;
 };
 
+// The arguments of syrk, in the block's order.
+struct Syrk {
+  Syrk(const Syrk&) = delete;
+  explicit Syrk(double* scalars) : reader(scalars) {
+    args.alpha = reader.factor();
+    args.transA = reader.integer();
+    reader.operand(&args.A);
+    reader.output(&args.Y);
+  }
+  BlockReader reader;
+  SyrkArgs args;
+};
+
 int finish(const Status& result) {
   if (!result.ok()) status = result;
   return static_cast<int>(result.code);
@@ -361,7 +374,7 @@ Status perform(double* scalars, Request* request) {
 
 // js/ops/operations.ts numbers them.
 constexpr Status (*kOperations[])(double* scalars, Request* request) = {
-    perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>};
+    perform<Gemm>, perform<MatMul>, perform<Quantized>, perform<MatMulNBits>, perform<Syrk>};
 
 constexpr size_t kOperationCount = sizeof(kOperations) / sizeof(*kOperations);
 

@@ -154,6 +154,10 @@ Status prepare(Context& context, const GemmArgs& args, PreparedCall* call) {
   return PreparedAccess::prepare(context, args, call);
 }
 
+Status prepare(Context& context, const SyrkArgs& args, PreparedCall* call) {
+  return PreparedAccess::prepare(context, args, call);
+}
+
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call) {
   return PreparedAccess::prepare<QuantizedArgs>(context, args, call);
 }

@@ -112,6 +112,12 @@ Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned) {
   return {};
 }
 
+Status plan_call(Context& context, const SyrkArgs& args, PlannedCall* planned) {
+  WGEMM_RETURN_IF_ERROR(syrk_problem(args, true, &planned->call.problem));
+  plan_checked(context, "syrk", {}, planned);
+  return {};
+}
+
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned) {
   WGEMM_RETURN_IF_ERROR(matmul_problem(args, true, &planned->call));
   plan_checked(context, "matmul", out_of_core_operands(args), planned);
@@ -132,6 +138,8 @@ Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* pla
 
 Status gemm(Context& context, const GemmArgs& args) { return compute(context, args); }
 
+Status syrk(Context& context, const SyrkArgs& args) { return compute(context, args); }
+
 Status qgemm(Context& context, const QGemmArgs& args) {
   return compute<QuantizedArgs>(context, args);
 }
@@ -151,6 +159,13 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]) {
   WGEMM_RETURN_IF_ERROR(gemm_problem(args, false, &problem));
   dims[0] = problem.m;
   dims[1] = problem.n;
+  return {};
+}
+
+Status syrk_shape(const SyrkArgs& args, int64_t dims[2]) {
+  Problem problem;
+  WGEMM_RETURN_IF_ERROR(syrk_problem(args, false, &problem));
+  dims[0] = dims[1] = problem.n;
   return {};
 }
 
@@ -255,6 +270,13 @@ Status explain(const Context& context, const GemmArgs& args, Explanation* explan
   WGEMM_RETURN_IF_ERROR(gemm_problem(args, false, &problem));
   return explain_problem(context, "gemm", problem, out_of_core_operands(args), reserved,
                          explanation);
+}
+
+Status explain(const Context& context, const SyrkArgs& args, Explanation* explanation,
+               int64_t reserved) {
+  Problem problem;
+  WGEMM_RETURN_IF_ERROR(syrk_problem(args, false, &problem));
+  return explain_problem(context, "syrk", problem, {}, reserved, explanation);
 }
 
 Status explain(const Context& context, const MatMulArgs& args, Explanation* explanation,

@@ -33,6 +33,7 @@ struct PlannedCall {
 // Checks the arguments and plans the call. Returns every error of the call except kOutOfMemory and
 // "A is not finite". `planned` must be newly constructed. After an error it must not be run.
 Status plan_call(Context& context, const GemmArgs& args, PlannedCall* planned);
+Status plan_call(Context& context, const SyrkArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const QuantizedArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulArgs& args, PlannedCall* planned);
 Status plan_call(Context& context, const MatMulNBitsArgs& args, PlannedCall* planned);

@@ -59,11 +59,6 @@ constexpr size_t kSmallScratch = size_t{16} << 10;  // bytes
 
 template <typename T>
 void multiply(const Product<T>& p) {
-  // Kernels write rows of Y.
-  if (p.c.col != 1 && p.c.row == 1) {
-    return multiply<T>(
-        {p.n, p.m, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c.transposed()});
-  }
   constexpr bool kIsFloat = sizeof(T) == sizeof(float);
   constexpr DType kType = kIsFloat ? DType::kFloat32 : DType::kFloat64;
   const bool is_zero = p.alpha == 0 || p.k == 0;
@@ -80,6 +75,9 @@ void multiply(const Product<T>& p) {
   problem.epilogue.beta.value = static_cast<double>(p.beta);
   problem.epilogue.has_c = p.beta != 0;
   if (problem.epilogue.has_c) problem.epilogue.c = operand(p.c);
+  problem.triangle = p.triangle;
+  // Kernels write rows of Y.
+  if (p.c.col != 1 && p.c.row == 1) transpose(&problem);
   transpose_if_faster(&problem);
   run(problem, kIsFloat ? f32_kernels() : f64_kernels(), execute_plain<T>);
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "problem/problem.h"
+
 namespace wgemm::blas {
 
 // A view of a matrix of T, or of const T: element (i, j) is data[i * row + j * col].
@@ -24,7 +26,8 @@ Matrix<T> view(T* data, int leading, bool is_row_major, bool is_transposed = fal
 }
 
 // C = alpha * A * B + beta * C, where C is m x n and A is m x k. C must not overlap A or B. Strides
-// must not be negative. A and B are not read if alpha is 0, C if beta is 0. T: float or double.
+// must not be negative. A and B are not read if alpha is 0, C if beta is 0. With a triangle, C is
+// square, and its other elements are neither read nor written. T: float or double.
 template <typename T>
 struct Product {
   int64_t m, n, k;
@@ -32,6 +35,7 @@ struct Product {
   Matrix<const T> a, b;
   T beta;
   Matrix<T> c;
+  Triangle triangle = Triangle::kNone;
 };
 template <typename T>
 void multiply(const Product<T>& product);

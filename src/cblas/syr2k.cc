@@ -1,5 +1,5 @@
 #include "cblas/arguments.h"
-#include "cblas/rank_update.h"
+#include "cblas/product.h"
 
 namespace wgemm::blas {
 namespace {
@@ -18,15 +18,12 @@ void syr2k(const Caller& caller, int layout, int uplo, int trans, int n, int k, 
                             leading(10, "ldb", ldb, line),
                             leading(13, "ldc", ldc, n)}))
     return;
-  update_triangle<T>({n,
-                      k,
-                      alpha,
-                      operand_of_update(a, lda, row_major != is_transposed, alpha, k),
-                      operand_of_update(b, ldb, row_major != is_transposed, alpha, k),
-                      beta,
-                      {c, ldc, 1},
-                      (uplo == CblasLower) == row_major,
-                      true});
+  const Matrix<const T> of_a = view(a, lda, row_major != is_transposed),
+                        of_b = view(b, ldb, row_major != is_transposed);
+  const Matrix<T> of_c = view(c, ldc, row_major);
+  const Triangle triangle = uplo == CblasLower ? Triangle::kLower : Triangle::kUpper;
+  multiply<T>({n, n, k, alpha, of_a, of_b.transposed(), beta, of_c, triangle});
+  multiply<T>({n, n, k, alpha, of_b, of_a.transposed(), T{1}, of_c, triangle});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "cblas/arguments.h"
-#include "cblas/rank_update.h"
+#include "cblas/product.h"
 
 namespace wgemm::blas {
 namespace {
@@ -16,10 +16,9 @@ void syrk(const Caller& caller, int layout, int uplo, int trans, int n, int k, T
                             leading(8, "lda", lda, row_major != is_transposed ? k : n),
                             leading(11, "ldc", ldc, n)}))
     return;
-  const Matrix<const T> matrix = operand_of_update(a, lda, row_major != is_transposed, alpha, k);
-  // C is symmetric, so a column-major C is a row-major one with the other triangle.
-  update_triangle<T>(
-      {n, k, alpha, matrix, matrix, beta, {c, ldc, 1}, (uplo == CblasLower) == row_major, false});
+  const Matrix<const T> matrix = view(a, lda, row_major != is_transposed);
+  multiply<T>({n, n, k, alpha, matrix, matrix.transposed(), beta, view(c, ldc, row_major),
+               uplo == CblasLower ? Triangle::kLower : Triangle::kUpper});
 }
 
 }  // namespace

@@ -162,6 +162,32 @@ void run_sums(void* argument, size_t thread, size_t first, size_t count) {
   Scope::run_task(p, job.plan, task, job.of_thread(thread), nullptr);
 }
 
+// Rows of a task that mirrors: two blocks of 8-byte elements fit L1.
+constexpr int64_t kMirrorRows = 32;
+
+// Copies elements of the lower triangle to rows of the upper one, block by block.
+template <typename T>
+void mirror(const Problem& p, int64_t begin) {
+  const int64_t end = std::min(begin + kMirrorRows, p.n), row = p.y.row_stride,
+                col = p.y.col_stride;
+  T* const y = reinterpret_cast<T*>(p.y.base);
+  for (int64_t block = begin; block < p.n; block += kMirrorRows) {
+    const int64_t block_end = std::min(block + kMirrorRows, p.n);
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = std::max(block, i + 1); j < block_end; ++j)
+        y[i * row + j * col] = y[j * row + i * col];
+    }
+  }
+}
+
+void run_mirror(void* argument, size_t, size_t first, size_t count) {
+  const Problem& p = static_cast<const Job*>(argument)->problem;
+  for (size_t i = first; i < first + count; ++i) {
+    const auto begin = static_cast<int64_t>(i) * kMirrorRows;
+    dtype_bytes(p.y.dtype) == 8 ? mirror<uint64_t>(p, begin) : mirror<uint32_t>(p, begin);
+  }
+}
+
 void run_quantization(void* argument, size_t, size_t first, size_t count) {
   static_cast<const Job*>(argument)->quantized_a->run(first, count, nullptr);
 }
@@ -169,7 +195,8 @@ void run_quantization(void* argument, size_t, size_t first, size_t count) {
 template <typename Scope>
 void run_phases(Context& context, const Problem& problem, const Plan& plan, std::byte* scratch) {
   if (problem.m == 0 || problem.n == 0) return;
-  if (plan.tasks() == 1 && plan.quantized_a_bytes == 0 && !plan.adds_parts) {
+  const bool mirrors = Scope::kIsAny && problem.mirrors;
+  if (plan.tasks() == 1 && plan.quantized_a_bytes == 0 && !plan.adds_parts && !mirrors) {
     const auto whole = [](const Cut& cut) { return Interval{0, cut.total}; };
     const Task task{whole(plan.outer), whole(plan.inner), whole(plan.rows), whole(plan.cols)};
     return Scope::run_task(problem, plan, task, scratch, nullptr);
@@ -188,6 +215,9 @@ void run_phases(Context& context, const Problem& problem, const Plan& plan, std:
   phases[count++].waits = plan.units == 0;
   if (plan.adds_parts)
     phases[count++] = {run_sums<Scope>, static_cast<size_t>(cut_of_sums(problem).count), SIZE_MAX};
+  if (mirrors)
+    phases[count++] = {run_mirror, static_cast<size_t>((problem.n + kMirrorRows - 1) / kMirrorRows),
+                       SIZE_MAX};
   Threads::run(context, plan.job_threads(), {phases, count}, &job);
 }
 

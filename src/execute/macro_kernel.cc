@@ -141,8 +141,23 @@ class Executor {
     return plan_.direct ? Sums{y.data, y.row_stride, y.col_stride} : Sums{acc_, nc};
   }
 
+  // Columns of a block from `jc` on that the triangle has in the rows from `row` up to `end`; none
+  // if the interval ends before it begins.
+  Interval columns_of(int64_t row, int64_t end, int64_t jc, int64_t nc) const {
+    switch (p_.triangle) {
+      case Triangle::kLower:
+        return {0, std::min(nc, end - jc)};
+      case Triangle::kUpper:
+        return {std::max<int64_t>(row - jc, 0), nc};
+      default:
+        return {0, nc};
+    }
+  }
+
   // Computes mc rows by nc columns of Y.
   void macro_kernel(int64_t ic, int64_t mc, int64_t jc, int64_t nc) {
+    const Interval columns = columns_of(ic, ic + mc, jc, nc);
+    if (columns.begin >= columns.end) return;
     const Block y = at_.y.block(ic, jc, mc, nc);
     const Sums sums = sums_of(ic, jc, nc, y);
     zero_points_.begin_rows(at_.params, ic, mc);
@@ -171,6 +186,7 @@ class Executor {
       zero_points_.subtract_terms(mc, nc, reinterpret_cast<uint32_t*>(sums.data), sums.stride);
       return;
     }
+    if (p_.triangle != Triangle::kNone) return finish_triangle(ic, mc, jc, nc, sums);
     const ConstBlock c = p_.epilogue.has_c ? at_.c.block(ic, jc, mc, nc) : ConstBlock{};
     if (!kIsAny)
       return Scope::finish(p_, false, mc, nc, {sums.data, sums.stride, {}, nullptr, {}}, c, y);
@@ -178,6 +194,23 @@ class Executor {
                   {sums.data, sums.stride, zero_points_.columns(), zero_points_.row_sums(),
                    quantized_rows(ic)},
                   c, y);
+  }
+
+  // Writes the rows of a block, each as far as the triangle has it.
+  [[gnu::noinline]] void finish_triangle(int64_t ic, int64_t mc, int64_t jc, int64_t nc,
+                                         const Sums& sums) {
+    for (int64_t i = 0; i < mc; ++i) {
+      const Interval columns = columns_of(ic + i, ic + i + 1, jc, nc);
+      if (columns.begin >= columns.end) continue;
+      const int64_t col = jc + columns.begin, cols = columns.end - columns.begin;
+      const std::byte* const row =
+          sums.data == nullptr
+              ? nullptr
+              : sums.data + static_cast<size_t>(i * sums.stride + columns.begin) * acc_bytes_;
+      Scope::finish(p_, plan_.canonical_nan, 1, cols, {row, sums.stride, {}, nullptr, {}},
+                    p_.epilogue.has_c ? at_.c.block(ic + i, col, 1, cols) : ConstBlock{},
+                    at_.y.block(ic + i, col, 1, cols));
+    }
   }
 
   // The values of the rows from `ic` on.
@@ -290,6 +323,7 @@ class Executor {
         .from_memory = plan_.from_memory,
         .nbits = &nbits};
     set_b(&strip, pc, kc, jc, nc);
+    const std::byte* const b = static_cast<const std::byte*>(strip.b);
     const bool can_spill = static_cast<size_t>(nc) * acc_bytes_ <= kSpillBytes &&
                            sums.stride == nc && !strip.unpacked && !strip.accumulate;
     for (int64_t ir = 0; ir < mc; ir += kernel.mr) {
@@ -297,8 +331,26 @@ class Executor {
       strip.a = a_rows + static_cast<size_t>(ir) * row_bytes;
       strip.c = sums.data + static_cast<size_t>(ir) * strip.c_stride;
       strip.spills = can_spill && (mc - ir - kernel.mr) * nc >= kernel.nr;
+      if (p_.triangle != Triangle::kNone && !cut_strip(&strip, ic + ir, jc, nc, b)) continue;
       kernel.run(strip);
     }
+  }
+
+  // Cuts a strip of the rows from `row` on to whole tiles that the triangle touches. `b` and `nc`:
+  // of a whole strip. Returns false if there are none.
+  [[gnu::noinline]] bool cut_strip(Strip* strip, int64_t row, int64_t jc, int64_t nc,
+                                   const std::byte* b) {
+    const Kernel& kernel = *plan_.kernel;
+    const Interval columns = columns_of(row, row + static_cast<int64_t>(strip->rows), jc, nc);
+    if (columns.begin >= columns.end) return false;
+    const int64_t tile = std::max<int64_t>(kernel.nr, kernel.b.width),
+                  begin = columns.begin / tile * tile,
+                  end = std::min(nc, (columns.end + tile - 1) / tile * tile),
+                  step = kernel.b_layout == BLayout::kColumnMajor ? 1 : kernel.b.width;
+    strip->cols = static_cast<size_t>(end - begin);
+    strip->b = b + static_cast<size_t>(begin / step) * strip->b_stride;
+    strip->c = static_cast<std::byte*>(strip->c) + static_cast<size_t>(begin) * acc_bytes_;
+    return true;
   }
 
   // Where the kernel reads B: unpacked, from b_panels_, or from packed weights.

@@ -472,6 +472,23 @@ Status gemm(Context& context, const GemmArgs& args);
 // decides whether it overlaps an input.
 Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 
+// Y = alpha * A' * transpose(A'): the products of all pairs of rows of A', such as a Gram matrix or
+// a covariance. A' is A, or its transpose when transA is not zero. Computes the lower triangle,
+// which takes half of the work of gemm(), and copies it to the upper one. So Y is exactly
+// symmetric. Otherwise as gemm() with B = A, transB = 1 - transA and no C, for float32 and float64.
+struct SyrkArgs {
+  ConstTensor A;  // (N, K), or (K, N) with transA; float32 or float64, in memory
+  Tensor Y;       // (N, N), of the type of A, in memory; must not overlap A
+  Factor alpha = 1;
+  int64_t transA = 0;  // not 0: A' is the transpose of A
+};
+
+// Computes Y. Errors: kShape, kDType, kArgument, kOutOfMemory.
+Status syrk(Context& context, const SyrkArgs& args);
+
+// As gemm_shape().
+Status syrk_shape(const SyrkArgs& args, int64_t dims[2]);
+
 // com.microsoft QGemm of 8-bit A and B, int8 or uint8 each:
 //   acc = sum over k of (A' - a_zero_point) * (B' - b_zero_point[n]) + C, in int32 that wraps
 //   s[n] = ((alpha * a_scale) * b_scale[n]) / y_scale, each step rounded to float32; without
@@ -669,7 +686,7 @@ class PreparedCall {
   State* state_ = nullptr;
 };
 
-// Checks and plans gemm(), qgemm(), matmul(), integer_matmul() or matmul_nbits() with these
+// Checks and plans gemm(), syrk(), qgemm(), matmul(), integer_matmul() or matmul_nbits() with these
 // arguments, and computes nothing.
 //
 // prepare() reads the arguments and copies them: shapes, strides, flags, alpha, beta, activation,
@@ -683,6 +700,7 @@ class PreparedCall {
 // Errors: every error of the call itself; kOutOfMemory if the context has no memory for the
 // prepared call. *call is then as it was before.
 Status prepare(Context& context, const GemmArgs& args, PreparedCall* call);
+Status prepare(Context& context, const SyrkArgs& args, PreparedCall* call);
 Status prepare(Context& context, const QGemmArgs& args, PreparedCall* call);
 Status prepare(Context& context, const MatMulArgs& args, PreparedCall* call);
 Status prepare(Context& context, const IntegerMatMulArgs& args, PreparedCall* call);
@@ -877,6 +895,8 @@ struct Explanation {
 // caller will allocate from the context before the call. Values of scales and zero points count if
 // all of them have data. Errors: every error of gemm(), including kOutOfMemory.
 Status explain(const Context& context, const GemmArgs& args, Explanation* explanation,
+               int64_t reserved = 0);
+Status explain(const Context& context, const SyrkArgs& args, Explanation* explanation,
                int64_t reserved = 0);
 Status explain(const Context& context, const QGemmArgs& args, Explanation* explanation,
                int64_t reserved = 0);

@@ -15,6 +15,9 @@ namespace wgemm {
 // must be newly constructed.
 Status gemm_problem(const GemmArgs& args, bool with_data, Problem* problem);
 
+// As gemm_problem().
+Status syrk_problem(const SyrkArgs& args, bool with_data, Problem* problem);
+
 // Reads scales and zero points of a problem of 8-bit operands, and checks the scales. Errors call
 // the operation `op`; the problem is then unchanged.
 Status read_quantization(const char* op, Problem* problem);

@@ -48,8 +48,10 @@ bool has_narrow_y(const Problem& problem) {
 // kernel takes any strides of them.
 bool can_write_y(const Problem& problem, const Kernel& kernel) {
   const Epilogue& e = problem.epilogue;
-  const bool plain =
-      !e.has_c && !e.has_bounds() && e.alpha.value == 1 && problem.compute != DType::kInt8;
+  // Tiles cross the diagonal.
+  const bool has_whole_tiles = problem.triangle == Triangle::kNone || problem.mirrors;
+  const bool plain = !e.has_c && !e.has_bounds() && e.alpha.value == 1 &&
+                     problem.compute != DType::kInt8 && has_whole_tiles;
   return plain && is_compute_form(problem.y.dtype) &&
          (problem.y.col_stride == 1 || problem.n == 1 || kernel.scatters);
 }

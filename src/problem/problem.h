@@ -141,6 +141,9 @@ struct BSource {
   }
 };
 
+// The elements of a square Y that are computed: all, or one triangle with the diagonal.
+enum class Triangle : uint8_t { kNone, kLower, kUpper };
+
 struct Problem {
   int64_t m = 0, n = 0, k = 0;
   // The type that kernels multiply and accumulate in. kInt8: int32 accumulators and `quantization`.
@@ -149,6 +152,10 @@ struct Problem {
   BSource b;        // K x N
   OutputOperand y;  // M x N
   Epilogue epilogue{};
+  // With a triangle, M = N, and there is one product, not of 8-bit operands. The other elements of
+  // Y are not written, unless `mirrors`: they become the transpose of the lower triangle.
+  Triangle triangle = Triangle::kNone;
+  bool mirrors = false;
   // Outermost axis first; axes that share B last. No size is 0 or 1.
   std::span<const BatchAxis> batch{};
   Quantization quantization{};
@@ -179,6 +186,9 @@ inline Problem transposed(const Problem& problem) {
   for (Operand* operand : {&other.a, &other.b.plain, &other.epilogue.c})
     std::swap(operand->row_stride, operand->col_stride);
   std::swap(other.y.row_stride, other.y.col_stride);
+  if (problem.triangle != Triangle::kNone) {
+    other.triangle = problem.triangle == Triangle::kLower ? Triangle::kUpper : Triangle::kLower;
+  }
   return other;
 }
 
