@@ -43,6 +43,7 @@ const guide = [
       ['Arrays of other libraries', 'converting'],
       ['TensorFlow.js', 'tfjs'],
       ['C++', 'cpp'],
+      ['In your own module', 'own-module'],
     ]),
   },
   {

@@ -36,6 +36,7 @@ const runBy = [
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
+  [isOn('docs/guide/own-module.md'), 'tests/package/cblas.mjs'],
   [isNative, 'scripts/native-package.mjs'],
   [isOn('docs/guide/cpp.md'), 'scripts/native-package.mjs'],
   [
