@@ -75,11 +75,12 @@ async function check(expected, cwd, ...commands) {
   if (!said.endsWith(expected)) refuse(`the program prints\n${said}and not\n${expected}`);
 }
 
-/** Makes a folder with these files. */
+/** Makes a folder with these files. In this repository's own folder, Node would read .js as ESM. */
 function project(name, files) {
   const folder = join(projects, name);
   mkdirSync(folder, { recursive: true });
-  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+  for (const [file, text] of Object.entries({ 'package.json': '{}', ...files }))
+    writeFileSync(join(folder, file), text);
   return folder;
 }
 
@@ -132,7 +133,8 @@ async function testCMake(test) {
       fetch,
       `emcmake cmake -S . -B ${built} ${fromClone}`,
       `cmake --build ${built} --target demo`,
-      `node ${built}/demo.js`,
+      `cp ${built}/demo.* .`,
+      'node demo.js',
     ),
   );
 }
