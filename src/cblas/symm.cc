@@ -53,7 +53,7 @@ void symm(const Caller& caller, int layout, int side, int uplo, int m, int n, T 
   const int line = row_major ? n : m;
   if (!are_allowed(caller,
                    {layout_of(layout), side_of(2, side), uplo_of(3, uplo), row_major ? cols : rows,
-                    row_major ? rows : cols, leading(7, "lda", lda, is_left ? m : n),
+                    row_major ? rows : cols, leading(8, "lda", lda, is_left ? m : n),
                     leading(10, "ldb", ldb, line), leading(13, "ldc", ldc, line)}))
     return;
   if (m == 0 || n == 0) return;

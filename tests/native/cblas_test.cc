@@ -657,7 +657,7 @@ TEST(CblasErrors, OtherFunctions) {
                symm(row, 143, 1, 1, 1, 1, 1));
   expect_error(5, "cblas_dsymm", "N is -1; it must be at least 0", symm(row, 141, -1, -1, 1, 1, 1));
   expect_error(4, "cblas_dsymm", "M is -1; it must be at least 0", symm(col, 141, -1, -1, 1, 1, 1));
-  expect_error(7, "cblas_dsymm", "lda is 2; it must be at least 3", symm(row, 142, 2, 3, 2, 1, 1));
+  expect_error(8, "cblas_dsymm", "lda is 2; it must be at least 3", symm(row, 142, 2, 3, 2, 1, 1));
   expect_error(10, "cblas_dsymm", "ldb is 2; it must be at least 3", symm(row, 142, 2, 3, 3, 2, 1));
   expect_error(13, "cblas_dsymm", "ldc is 1; it must be at least 2", symm(col, 142, 2, 3, 3, 2, 1));
   const auto trsm = [&](CBLAS_LAYOUT layout, int diag, int m, int n, int lda, int ldb) {
