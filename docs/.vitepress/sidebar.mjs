@@ -84,6 +84,7 @@ const operators = [
       ['MatMul', 'matmul'],
       ['Integer products', 'integer-products'],
       ['MatMulNBits', 'matmul-nbits'],
+      ['Syrk', 'syrk'],
       ['Attention', 'attention'],
     ]),
   },
