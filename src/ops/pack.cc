@@ -8,8 +8,8 @@
 namespace wgemm {
 namespace {
 
-// Whether weights of a type, or weights that a call takes with an operand of the type, may be packed
-// as another.
+// Whether weights of a type may be packed as another. The same rule says which packed weights a
+// call takes with an operand of the type.
 bool packs_as(DType type, DType as) {
   return type == as || (type == DType::kFloat32 && is_half(as));
 }
