@@ -151,6 +151,7 @@ export function packStaged(
   operands: readonly (Operand | null)[],
   pack: () => number,
 ): PackedWeights;
+/** @internal */
 export function packStaged(
   core: Core,
   op: string,
