@@ -30,6 +30,9 @@
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
+//     --cblas               cblas.h in a wasm module: gemm next to wg.gemm and to loops, syrk and
+//                           trsm next to gemm: 2 minutes
+//       --build simd128  --filter "syrk float32"
 //     --arm                 inner loops of kernels for ARM, as V8 compiles them, and their speed by
 //                           models of processors: no measurement
 //       --filter float32
@@ -72,6 +75,7 @@ const options = {
   seed: { type: 'string' },
   wide: { type: 'boolean', default: false },
   kernels: { type: 'boolean', default: false },
+  cblas: { type: 'boolean', default: false },
   arm: { type: 'boolean', default: false },
   engine: { type: 'string' },
   build: { type: 'string' },
@@ -80,6 +84,7 @@ const options = {
 await main(async () => {
   const args = readArguments();
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
+  if (args.cblas) return (await import('./cblas.mjs')).raceCblas(args);
   if (args.wide) return (await import('./wide.mjs')).compareVectors(args);
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
@@ -91,18 +96,18 @@ await main(async () => {
 
 function readArguments() {
   const args = readOptions(options);
-  const isAlone = args.kernels || args.arm || args.wide;
-  if (!args.kernels && args.build !== undefined)
-    fail('bench: --build is for --kernels: say that too');
+  const isAlone = args.kernels || args.cblas || args.arm || args.wide;
+  if (!args.kernels && !args.cblas && args.build !== undefined)
+    fail('bench: --build is for --kernels and --cblas: say one of them, too');
   if (!args.random && args.seed !== undefined) fail('bench: --seed is for --random: say that too');
   if (!args.random && !args.search && args.count !== undefined)
     fail('bench: --count is for --random and --search: say one of them, too');
   if (!args.search && args.sides !== undefined)
     fail('bench: --sides is for --search: say that too');
   if (isAlone && args.threads > 1)
-    fail('bench: --kernels, --arm and --wide take no --threads: they measure one thread');
-  if ((args.calls || args.attention || args.search) && args.engine)
-    fail('bench: --calls, --attention and --search take no --engine: they run in Node');
+    fail('bench: --kernels, --cblas, --arm and --wide take no --threads: they measure one thread');
+  if ((args.calls || args.attention || args.search || args.cblas) && args.engine)
+    fail('bench: --calls, --attention, --search and --cblas take no --engine: they run in Node');
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;

@@ -27,17 +27,18 @@ describe('the bench refuses', () => {
     [['--random', '--threads', 'two'], wrongThreads('two')],
     [['--engine', 'opera'], `there is no engine 'opera'; ${engines}`],
     [['--random', '--engine', 'node,bun'], `there is no engine 'node,bun'; ${engines}`],
-    [['--build', 'relaxed'], '--build is for --kernels: say that too'],
+    [['--build', 'relaxed'], '--build is for --kernels and --cblas: say one of them, too'],
     [['--count', '3'], '--count is for --random and --search: say one of them, too'],
     [['--sides', 'loop'], '--sides is for --search: say that too'],
     [
       ['--kernels', '--threads', '2'],
-      '--kernels, --arm and --wide take no --threads: they measure one thread',
+      '--kernels, --cblas, --arm and --wide take no --threads: they measure one thread',
     ],
     [
       ['--calls', '--engine', 'bun'],
-      '--calls, --attention and --search take no --engine: they run in Node',
+      '--calls, --attention, --search and --cblas take no --engine: they run in Node',
     ],
+    [['--cblas', '--build', 'simd'], "there is no build 'simd'; there are relaxed and simd128"],
   ])('%j', (args, message) => {
     const { status, stderr } = run('tests/bench/bench.mjs', ...args);
     expect(stderr).toBe(`wgemm: bench: ${message}\n`);
