@@ -21,7 +21,6 @@ int main(void) {
     const double time = milliseconds();
     if (time < one) one = time;
   }
-  /* Once: the thread that ends would return to the pool only after main(). */
   const int threads = wgemm_cblas_set_threads(2);
   const double end = emscripten_get_now() + 20000;
   while (two > 0.7 * one && emscripten_get_now() < end) {
@@ -33,6 +32,7 @@ int main(void) {
     for (int k = 0; k < kSize; ++k) sum += a[i * kSize + k] * b[k * kSize + i];
     if (c[i * kSize + i] != sum) return puts("wrong"), 1;
   }
-  printf("%d threads, %s, %.2f times as fast\n", threads, two > 0.7 * one ? "slow" : "fast", one / two);
+  printf("%d threads, %s, %.2f times as fast\n", threads, two > 0.7 * one ? "slow" : "fast",
+         one / two);
   return 0;
 }
