@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -21,6 +22,8 @@
 
 #ifdef WGEMM_TEST_BLAS
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #endif
 
 namespace {
@@ -65,22 +68,21 @@ template <typename T>
 struct Blas;
 #define WGEMM_TEST_BLAS_FUNCTION(letter, function) \
   decltype(&cblas_##letter##function) function = cblas_##letter##function;
-#define WGEMM_TEST_BLAS_TYPE(T, letter)         \
-  template <>                                   \
-  struct Blas<T> {                              \
-    static constexpr char kLetter = #letter[0]; \
-    WGEMM_TEST_BLAS_FUNCTION(letter, dot)       \
-    WGEMM_TEST_BLAS_FUNCTION(letter, nrm2)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, axpy)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, scal)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, gemv)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, ger)       \
-    WGEMM_TEST_BLAS_FUNCTION(letter, gemm)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, symm)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, syrk)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, syr2k)     \
-    WGEMM_TEST_BLAS_FUNCTION(letter, trmm)      \
-    WGEMM_TEST_BLAS_FUNCTION(letter, trsm)      \
+#define WGEMM_TEST_BLAS_TYPE(T, letter)     \
+  template <>                               \
+  struct Blas<T> {                          \
+    WGEMM_TEST_BLAS_FUNCTION(letter, dot)   \
+    WGEMM_TEST_BLAS_FUNCTION(letter, nrm2)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, axpy)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, scal)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, gemv)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, ger)   \
+    WGEMM_TEST_BLAS_FUNCTION(letter, gemm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, symm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, syrk)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, syr2k) \
+    WGEMM_TEST_BLAS_FUNCTION(letter, trmm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, trsm)  \
   };
 WGEMM_TEST_BLAS_TYPE(float, s)
 WGEMM_TEST_BLAS_TYPE(double, d)
@@ -100,7 +102,7 @@ const Blas<T>* reference() {
     }
     Blas<T> blas;
     const auto find = [&](const char* name, auto* function) {
-      const std::string full = std::string("cblas_") + Blas<T>::kLetter + name;
+      const std::string full = std::string("cblas_") + (sizeof(T) == 4 ? "s" : "d") + name;
       *function = reinterpret_cast<std::remove_reference_t<decltype(*function)>>(
           dlsym(library, full.c_str()));
       if (*function == nullptr) std::abort();
@@ -824,6 +826,109 @@ TEST(CblasErrors, OtherFunctions) {
   expect_error(10, "cblas_dtrsm", "lda is 1; it must be at least 2", trsm(row, 131, 2, 3, 1, 1));
   expect_error(12, "cblas_dtrsm", "ldb is 2; it must be at least 3", trsm(row, 131, 2, 3, 2, 2));
 }
+
+#ifdef WGEMM_TEST_BLAS
+// What the reference reports about a call, or position 0. It writes a line and ends the process.
+template <typename T>
+Reported report_of_reference(const std::function<void(const Blas<T>&)>& call) {
+  const Blas<T>& blas = *reference<T>();
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    std::atexit([] { _exit(1); });  // before what this process has registered
+    call(blas);
+    _exit(0);
+  }
+  close(ends[1]);
+  char line[200] = {}, name[sizeof(line)] = {};
+  size_t size = 0;
+  for (ssize_t got; size + 1 < sizeof(line); size += static_cast<size_t>(got)) {
+    if ((got = read(ends[0], line + size, sizeof(line) - 1 - size)) <= 0) break;
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  Reported report;
+  report.count = status != 0;
+  if (std::sscanf(line, "Parameter %d to routine %199s", &report.position, name) == 2)
+    report.name = name;
+  report.message = line;
+  // For row-major matrices, these positions are wrong.
+  const auto says = [&](const char* text) { return std::strstr(line, text) != nullptr; };
+  if (says("gemm") && says("TransB")) report.position = 3;
+  if (says("syr") && says("Uplo")) report.position = 2;
+  return report;
+}
+
+// A call whose arguments are wrong now and then, several at a time.
+template <typename T>
+std::function<void(const Blas<T>&)> draw_wrong_call(Draw& d, int function) {
+  const auto one_of = [&d](auto first, int count) {
+    const int value = static_cast<int>(first);
+    return static_cast<decltype(first)>(d.one_in(12) ? value - 1 + d.below(2) * (count + 1)
+                                                     : value + d.below(count));
+  };
+  const auto layout = one_of(CblasRowMajor, 2);
+  const auto ta = one_of(CblasNoTrans, 3), tb = one_of(CblasNoTrans, 3);
+  const auto side = one_of(CblasLeft, 2);
+  const auto uplo = one_of(CblasUpper, 2);
+  const auto diag = one_of(CblasNonUnit, 2);
+  const auto size = [&d] { return d.one_in(10) ? -1 : d.below(5); };
+  const int m = size(), n = size(), k = size();
+  const auto leading = [&d] { return d.one_in(3) ? d.below(5) : 5; };
+  const int lda = leading(), ldb = leading(), ldc = leading();
+  const auto step = [&d] { return d.one_in(6) ? 0 : 1; };
+  const int inc_x = step(), inc_y = step();
+  return [=](const Blas<T>& blas) {
+    T a[25] = {}, b[25] = {}, c[25] = {};
+    switch (function) {
+      case 0:
+        return blas.gemv(layout, ta, m, n, 1, a, lda, b, inc_x, 0, c, inc_y);
+      case 1:
+        return blas.ger(layout, m, n, 1, a, inc_x, b, inc_y, c, lda);
+      case 2:
+        return blas.gemm(layout, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+      case 3:
+        return blas.symm(layout, side, uplo, m, n, 1, a, lda, b, ldb, 0, c, ldc);
+      case 4:
+        return blas.syrk(layout, uplo, ta, n, k, 1, a, lda, 0, c, ldc);
+      case 5:
+        return blas.syr2k(layout, uplo, ta, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+      case 6:
+        return blas.trmm(layout, side, uplo, ta, diag, m, n, 1, a, lda, c, ldc);
+      default:
+        return blas.trsm(layout, side, uplo, ta, diag, m, n, 1, a, lda, c, ldc);
+    }
+  };
+}
+
+TYPED_TEST(Cblas, ErrorsOfTheReference) {
+  using T = TypeParam;
+  const int calls = number_of("WGEMM_TEST_CALLS", 100), first = number_of("WGEMM_TEST_SEED", 0);
+  for (int function = 0; function < 8; ++function) {
+    std::vector<bool> positions(16);
+    for (int seed = first; seed < first + calls; ++seed) {
+      SCOPED_TRACE("function " + std::to_string(function) + ", seed " + std::to_string(seed));
+      Draw draw(seed);
+      const auto call = draw_wrong_call<T>(draw, function);
+      reported = {};
+      call(ours<T>);
+      const Reported expected = report_of_reference<T>(call);
+      ASSERT_EQ(reported.count, expected.count) << reported.message << expected.message;
+      ASSERT_EQ(reported.position, expected.position) << reported.name << expected.message;
+      ASSERT_EQ(reported.name, expected.name);
+      positions[static_cast<size_t>(expected.position)] = true;
+    }
+    const int checked[] = {7, 6, 9, 8, 7, 8, 9, 9};  // arguments that may be wrong
+    if (calls >= 100) {
+      EXPECT_EQ(std::count(positions.begin() + 1, positions.end(), true), checked[function])
+          << "each argument must have been wrong first: function " << function;
+    }
+  }
+}
+#endif
 
 }  // namespace
 
