@@ -122,7 +122,7 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round([slow])).toBe(17);
+    expect(round([slow])).toBe(18);
     const before = wg.memory();
     for (let i = 0; i < 2000; ++i) round(i % 200 === 0 ? [slow] : []);
     expect(wg.memory()).toEqual(before);
