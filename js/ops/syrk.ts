@@ -1,10 +1,9 @@
 /** A times its transpose, as BLAS syrk computes it: its options, and how a call of it is read. */
-import { ArgumentError, describe } from '../base/errors.js';
 import { readOptions } from '../base/read-options.js';
 import { writeFactor } from '../call/block.js';
 import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
-import { readFlag } from '../call/options.js';
+import { readAlpha, readFlag } from '../call/options.js';
 import { computeBlock, makeCall, runCall } from '../call/run.js';
 import type { Core } from '../instance/core.js';
 import { HeapTensor, type TensorLike, type TensorView, writeHeld } from '../instance/heap.js';
@@ -86,8 +85,6 @@ function readArguments(
 }
 
 function writeAttributes(to: Float64Array, alpha: unknown, transA: unknown): void {
-  if (alpha !== undefined && typeof alpha !== 'number')
-    throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
-  writeFactor(to, at.alpha, alpha ?? 1);
+  writeFactor(to, at.alpha, readAlpha(op, alpha));
   to[at.transA] = readFlag(op, 'transA', transA, 0);
 }
