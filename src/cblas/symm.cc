@@ -84,12 +84,13 @@ void cblas_dsymm(CBLAS_LAYOUT layout, CBLAS_SIDE Side, CBLAS_UPLO Uplo, CBLAS_IN
 
 #if WGEMM_BLAS_FORTRAN
 #define WGEMM_BLAS_NAMES(T, letter)                                                               \
-  extern "C" void letter##symm_(const char* side, const char* uplo, const int* m, const int* n,   \
-                                const T* alpha, const T* a, const int* lda, const T* b,           \
-                                const int* ldb, const T* beta, T* c, const int* ldc) {            \
+  extern "C" wgemm::blas::Subroutine letter##symm_(                                               \
+      const char* side, const char* uplo, const int* m, const int* n, const T* alpha, const T* a, \
+      const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc) {          \
     using namespace wgemm::blas;                                                                  \
     symm<T>({"cblas_" #letter "symm", true}, CblasColMajor, side_of(side), uplo_of(uplo), *m, *n, \
             *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                            \
+    return Subroutine();                                                                          \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)
