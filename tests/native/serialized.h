@@ -55,4 +55,27 @@ inline void expect_refused_if_sealed(Bytes bytes, const std::string& sentence) {
   expect_refused(bytes, sentence, nullptr);
 }
 
+// Changes each bit of panels. A change must be refused if it lies in padding, or else be what the
+// weights then have. Returns how many bits may change.
+inline int64_t count_bits(const Bytes& good) {
+  Context context;
+  int64_t accepted = 0;
+  for (size_t at = kPanelsAt; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes bytes(good);
+      bytes[at] ^= static_cast<std::byte>(1 << bit);
+      seal(bytes);
+      PackedWeights weights;
+      const Status status = deserialize(context, bytes, &weights);
+      accepted += status.ok();
+      if (status.ok()) {
+        EXPECT_TRUE(serialized(weights) == bytes);
+      } else {
+        EXPECT_STREQ(status.message, "deserialize: bytes has panels whose padding is not zeros");
+      }
+    }
+  }
+  return accepted;
+}
+
 }  // namespace wgemm::testing
