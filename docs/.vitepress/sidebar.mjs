@@ -90,6 +90,30 @@ const operators = [
   },
 ];
 
+const recipes = [
+  {
+    text: 'Recipes',
+    items: pages('recipes', [
+      ['Overview', 'index'],
+      ['Cosine top 10', 'cosine-top-10'],
+      ['Text embeddings', 'text-embeddings'],
+      ['Causal attention', 'causal-attention'],
+      ['Token by token', 'token-by-token'],
+      ['GGUF weights', 'gguf'],
+      ['LoRA', 'lora'],
+      ['k-means', 'k-means'],
+      ['Principal components', 'pca'],
+      ['Linear regression', 'linear-regression'],
+      ['MLP from PyTorch', 'pytorch-mlp'],
+      ['scikit-learn classifier', 'scikit-learn-classifier'],
+      ['int8 layer from JSON', 'int8-layer'],
+      ['Many small matrices', 'small-matrices'],
+      ['60 frames per second', 'frame-loop'],
+      ['mathjs, ml-matrix, numjs', 'replacing-a-matmul'],
+    ]),
+  },
+];
+
 /** The first heading of a page. */
 function titleOf(file) {
   return /^# (.*)$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? file;
@@ -182,6 +206,7 @@ function reference() {
 export const sidebar = {
   '/guide/': [...guide, ...operators],
   '/operators/': [...guide, ...operators],
+  '/recipes/': recipes,
   '/reference/': reference(),
   '/benchmarks/': benchmarks,
   '/design/': design,
