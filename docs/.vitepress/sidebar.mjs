@@ -67,6 +67,7 @@ const guide = [
     items: pages('guide', [
       ['Types and opsets', 'types-and-opsets'],
       ['Errors', 'errors'],
+      ['Accuracy', 'accuracy'],
       ['Builds', 'builds'],
       ['C++ reference', 'cpp-reference'],
     ]),

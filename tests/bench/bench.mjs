@@ -24,6 +24,9 @@
 //                           bytes: 20 minutes
 //       --filter "clustered 10,000"  --threads, --json
 //       --count 1000000 --sides wgemm,loop  other numbers of vectors, and some contestants
+//     --accuracy            the largest and the mean error of each operation and type, and what
+//                           strict mode costs: 2 minutes
+//       --filter "gemm float32"  --threads, --json
 //     --wide                V8 with and without the flag that joins vectors of 16 bytes, in
 //                           two processes, next to a loop in registers: 2 minutes
 //       --filter float32
@@ -70,6 +73,7 @@ const options = {
   attention: { type: 'boolean', default: false },
   search: { type: 'boolean', default: false },
   sides: { type: 'string' },
+  accuracy: { type: 'boolean', default: false },
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
   seed: { type: 'string' },
@@ -90,6 +94,7 @@ await main(async () => {
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
   if (args.attention) return (await import('./attention.mjs')).raceAttention(args);
   if (args.search) return raceSearch(args);
+  if (args.accuracy) return findErrors(args);
   if (args.models) return raceModels(args);
   await (args.random ? raceRandom : measureAll)(args);
 });
@@ -106,8 +111,10 @@ function readArguments() {
     fail('bench: --sides is for --search: say that too');
   if (isAlone && args.threads > 1)
     fail('bench: --kernels, --cblas, --arm and --wide take no --threads: they measure one thread');
-  if ((args.calls || args.attention || args.search || args.cblas) && args.engine)
-    fail('bench: --calls, --attention, --search and --cblas take no --engine: they run in Node');
+  if ((args.calls || args.attention || args.search || args.cblas || args.accuracy) && args.engine) {
+    const options = '--calls, --attention, --search, --cblas and --accuracy';
+    fail(`bench: ${options} take no --engine: they run in Node`);
+  }
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;
@@ -184,6 +191,16 @@ async function raceSearch({ json, filter, threads, count, sides }) {
   const cases = await search.raceSearch({ threads, filter, counts, sides: sides?.split(',') });
   const about = { date: new Date().toISOString(), processor: processorName(), threads };
   write(json, { ...about, kind: 'search', cases });
+}
+
+async function findErrors({ json, filter, threads }) {
+  mkdirSync(dirname(json), { recursive: true });
+  const { measureAccuracy } = await import('./accuracy.mjs');
+  console.log(`${processorName()}, Node ${process.version}, ${threadsText(threads)}`);
+  const measured = await measureAccuracy({ threads, filter });
+  const engine = { name: 'Node', version: process.versions.node };
+  const about = { date: new Date().toISOString(), processor: processorName(), engine, threads };
+  write(json, { ...about, kind: 'accuracy', ...measured });
 }
 
 async function raceModels({ json, filter, compare, engine, threads }) {

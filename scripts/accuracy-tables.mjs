@@ -1,0 +1,130 @@
+// The tables of docs/guide/accuracy.md, of the newest run by `npm run bench -- --accuracy`.
+import { lossText } from '../tests/bench/print.mjs';
+
+/** The largest and the mean error. */
+function errorText([most, mean] = []) {
+  if (most === undefined) return '-';
+  if (most === 0) return '0';
+  return `${short(most, 3)} / ${short(mean, 2)}`;
+}
+const short = (value, digits) =>
+  value < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
+
+const lengthOf = ({ k }) => `K ${k.toLocaleString('en')}`;
+const titleOf = (row) => (row.k === undefined ? row.name : `${row.name}, ${lengthOf(row)}`);
+
+/**
+ * The tables: { name, page, make }.
+ *
+ * @param given functions: `findRun` returns the run, `findStrict` returns runs of the usual bench,
+ *   { machine, date, contestants }, and `table` writes a table
+ */
+export function accuracyTables({ findRun, findStrict, table }) {
+  const of = (name) => findRun().rows.filter((each) => each.table === name);
+  const withModes = (name) => [
+    ['', 'fast', 'strict', 'bound'],
+    ...of(name).map((row) => [titleOf(row), ...modeTexts(row), short(row.bound, 3)]),
+  ];
+  const modeTexts = ({ errors: { relaxed, strict } }) => [relaxed, strict].map(errorText);
+  const made = {
+    'accuracy of products': () => withModes('products'),
+    'accuracy of 16 bits': () => [
+      ['ULP of the type', 'fast', 'strict'],
+      ...of('halves').map((row) => [titleOf(row), ...modeTexts(row)]),
+    ],
+    'accuracy of peers': () => {
+      const rows = of('peers');
+      const titles = {
+        relaxed: 'wgemm',
+        simd128: 'wgemm, simd128',
+        strict: 'wgemm, strict',
+      };
+      return [
+        ['float32', ...rows.map(lengthOf)],
+        ...Object.keys(rows[0].errors).map((who) => [
+          titles[who] ?? `${who} ${findRun().versions[versionNames[who] ?? who]}`,
+          ...rows.map(({ errors }) => errorText(errors[who])),
+        ]),
+      ];
+    },
+    'accuracy of weights': () => {
+      const exact = of('weights4');
+      return [
+        ['weights', 'level 0, fast', 'level 0, strict', 'level 4, %'],
+        ...of('weights').map((row) => [
+          titleOf(row),
+          ...modeTexts(row),
+          errorText(exact.find((each) => titleOf(each) === titleOf(row))?.errors.all),
+        ]),
+      ];
+    },
+    'accuracy of integers': () => [
+      ['', 'error', 'in'],
+      ...of('quantized').map(({ name, unit, errors }) => [
+        name,
+        errorText(errors.all),
+        unit.replaceAll('|', '\\|'),
+      ]),
+    ],
+    'accuracy of attention': () => withModes('attention'),
+    'accuracy of scores': () => [
+      ['metric, type', 'error'],
+      ...of('search').map(({ name, errors }) => [name, errorText(errors.all)]),
+    ],
+    'accuracy of functions': () => functionsTable(of('functions')),
+    'cost of strict mode by processor': () => [
+      ['float32 1024 x 1024 x 1024', 'by the best times', 'by the medians'],
+      ...findStrict().map(({ machine, date, contestants }) => [
+        `${machine}, ${date.slice(0, 10)}`,
+        ...lossOf(contestants),
+      ]),
+    ],
+    'cost of strict mode': () => [
+      ['M x N x K', 'fast', 'strict', 'lost'],
+      ...findRun().cost.map((row) => [
+        row.name,
+        ...[row.fast, row.strict].map(({ best }) => `${best.toPrecision(3)} ms`),
+        lossText(row),
+      ]),
+    ],
+  };
+  return Object.entries(made).map(([name, make]) => ({
+    name,
+    page: 'docs/guide/accuracy.md',
+    make() {
+      const [head, ...rows] = make();
+      return table(head, rows);
+    },
+  }));
+}
+
+const versionNames = { 'ONNX Runtime Web': 'onnxruntime-web' };
+
+/** A row per operator, and a column per type. */
+function functionsTable(rows) {
+  const names = [...new Set(rows.map(({ name }) => name))];
+  return [
+    ['', 'float32', 'tests allow', 'float64'],
+    ...names.map((name) => {
+      const of = (type) => rows.find((each) => each.name === name && each.dtype === type);
+      const [single, double] = [of('float32'), of('float64')];
+      const title = single.unit === 'of the input' ? `${name}, of the input` : name;
+      const isAbsolute = double?.unit === 'of 1';
+      return [
+        title,
+        errorText(single.errors.all),
+        single.bound === undefined ? '-' : short(single.bound, 2),
+        `${errorText(double?.errors.all)}${isAbsolute ? ', of 1' : ''}`,
+      ];
+    }),
+  ];
+}
+
+/** What strict mode loses of the speed, by the best times and by the medians. */
+function lossOf(contestants) {
+  const of = (which) => contestants.find(({ name }) => name === which);
+  const [fast, strict] = [of('wgemm'), of('wgemm, strict')];
+  return ['best', 'median'].map((time) =>
+    lossText({ fast: { best: fast[time] }, strict: { best: strict[time] } }),
+  );
+}
