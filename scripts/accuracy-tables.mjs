@@ -1,16 +1,23 @@
 // The tables of docs/guide/accuracy.md, of the newest run by `npm run bench -- --accuracy`.
 import { lossText } from '../tests/bench/print.mjs';
 
-/** The largest and the mean error. */
+/** The largest and the mean error, in one line. */
 function errorText([most, mean] = []) {
   if (most === undefined) return '-';
-  if (most === 0) return '0';
-  return `${short(most, 3)} / ${short(mean, 2)}`;
+  return most === 0 ? '0' : `${short(most)}\u00a0/\u00a0${short(mean)}`;
 }
-const short = (value, digits) =>
-  value < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
 
-const lengthOf = ({ k }) => `K ${k.toLocaleString('en')}`;
+/** Two digits, or three from 10 on. */
+function short(value) {
+  if (value < 5e-3) return value.toExponential(1);
+  return Number(value.toPrecision(value < 10 ? 2 : 3)).toLocaleString('en', {
+    maximumSignificantDigits: 3,
+  });
+}
+
+const boundText = (bound) => Math.floor(bound).toLocaleString('en');
+
+const lengthOf = ({ k }) => `K\u00a0${k.toLocaleString('en')}`;
 const titleOf = (row) => (row.k === undefined ? row.name : `${row.name}, ${lengthOf(row)}`);
 
 /**
@@ -23,7 +30,7 @@ export function accuracyTables({ findRun, findStrict, table }) {
   const of = (name) => findRun().rows.filter((each) => each.table === name);
   const withModes = (name) => [
     ['', 'fast', 'strict', 'bound'],
-    ...of(name).map((row) => [titleOf(row), ...modeTexts(row), short(row.bound, 3)]),
+    ...of(name).map((row) => [titleOf(row), ...modeTexts(row), boundText(row.bound)]),
   ];
   const modeTexts = ({ errors: { relaxed, strict } }) => [relaxed, strict].map(errorText);
   const made = {
@@ -50,7 +57,7 @@ export function accuracyTables({ findRun, findStrict, table }) {
     'accuracy of weights': () => {
       const exact = of('weights4');
       return [
-        ['weights', 'level 0, fast', 'level 0, strict', 'level 4, %'],
+        ['weights', 'fast', 'strict', 'level 4'],
         ...of('weights').map((row) => [
           titleOf(row),
           ...modeTexts(row),
@@ -73,17 +80,17 @@ export function accuracyTables({ findRun, findStrict, table }) {
     ],
     'accuracy of functions': () => functionsTable(of('functions')),
     'cost of strict mode by processor': () => [
-      ['float32 1024 x 1024 x 1024', 'by the best times', 'by the medians'],
+      ['processor', 'best', 'median'],
       ...findStrict().map(({ machine, date, contestants }) => [
         `${machine}, ${date.slice(0, 10)}`,
         ...lossOf(contestants),
       ]),
     ],
     'cost of strict mode': () => [
-      ['M x N x K', 'fast', 'strict', 'lost'],
+      ['M x N x K', 'fast, ms', 'strict, ms', 'lost'],
       ...findRun().cost.map((row) => [
         row.name,
-        ...[row.fast, row.strict].map(({ best }) => `${best.toPrecision(3)} ms`),
+        ...[row.fast, row.strict].map(({ best }) => best.toPrecision(3)),
         lossText(row),
       ]),
     ],
@@ -104,17 +111,16 @@ const versionNames = { 'ONNX Runtime Web': 'onnxruntime-web' };
 function functionsTable(rows) {
   const names = [...new Set(rows.map(({ name }) => name))];
   return [
-    ['', 'float32', 'tests allow', 'float64'],
+    ['', 'float32', 'limit', 'float64'],
     ...names.map((name) => {
       const of = (type) => rows.find((each) => each.name === name && each.dtype === type);
       const [single, double] = [of('float32'), of('float64')];
-      const title = single.unit === 'of the input' ? `${name}, of the input` : name;
-      const isAbsolute = double?.unit === 'of 1';
+      const title = single.unit === 'of the input' ? `${name} *` : name;
       return [
         title,
         errorText(single.errors.all),
-        single.bound === undefined ? '-' : short(single.bound, 2),
-        `${errorText(double?.errors.all)}${isAbsolute ? ', of 1' : ''}`,
+        single.bound === undefined ? '-' : short(single.bound),
+        errorText(double?.errors.all),
       ];
     }),
   ];

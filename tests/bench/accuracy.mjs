@@ -84,7 +84,7 @@ async function measureRow(row, instances, peers) {
   const { table, name, dtype, unit, k } = row;
   return {
     ...{ table, name, dtype, unit, k },
-    ...(bound < Infinity && { bound: Number(bound.toPrecision(3)) }),
+    ...(bound < Infinity && { bound: Number(bound.toPrecision(4)) }),
     errors: Object.fromEntries(Object.entries(errors).map(([who, { figures }]) => [who, figures])),
   };
 }

@@ -23,7 +23,7 @@ const xs = { float32: sweep() };
 
 /** Numbers of float64 from 2^-30 to 700, most of them from 2^-4 on. */
 const next = seededRandom(5);
-xs.float64 = Float64Array.from({ length: 1600 }, (_, i) => {
+xs.float64 = Float64Array.from({ length: 3000 }, (_, i) => {
   const size = 2 ** (i % 2 ? (i % 13) - 4 : -(i % 30)) * (1 + next() + next() / 2 ** 32);
   return (next() < 0.5 ? -1 : 1) * size;
 }).filter((x) => Math.abs(x) < 700);

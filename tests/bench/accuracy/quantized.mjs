@@ -16,7 +16,7 @@ const eps = 2 ** -floats.float32.digits;
 
 /**
  * A row of matmulNBits, at level 0 in units of eps times the sum of magnitudes, at level 4 in
- * percent of that sum.
+ * ten thousandths of that sum.
  *
  * @param make returns { a, weightsOn(wg), numbers, magnitudes }, the latter two of shape (N, K)
  */
@@ -46,7 +46,7 @@ function nbitsRow({ name, k, level, make }) {
             exact.add(a[row + p] * numbers[column + p]);
             size += Math.abs(a[row + p] * magnitudes[column + p]);
           }
-          return exact.distance(y) / (size * (isFine ? eps : 0.01));
+          return exact.distance(y) / (size * (isFine ? eps : 1e-4));
         },
       };
     },
