@@ -7,13 +7,13 @@ function errorText([most, mean] = []) {
   return most === 0 ? '0' : `${short(most)}\u00a0/\u00a0${short(mean)}`;
 }
 
-/** Two digits, or three from 10 on. */
+/** Two digits and at most two decimals, or three digits from 10 on. */
 function short(value) {
   if (value < 5e-3) return value.toExponential(1);
-  return Number(value.toPrecision(value < 10 ? 2 : 3)).toLocaleString('en', {
-    maximumSignificantDigits: 3,
-  });
+  return value < 10 ? String(Number(Number(value.toPrecision(2)).toFixed(2))) : threeDigits(value);
 }
+
+const threeDigits = (value) => String(Number(value.toPrecision(3)));
 
 const boundText = (bound) => Math.floor(bound).toLocaleString('en');
 
@@ -66,11 +66,10 @@ export function accuracyTables({ findRun, findStrict, table }) {
       ];
     },
     'accuracy of integers': () => [
-      ['', 'error', 'in'],
+      ['', 'error'],
       ...of('quantized').map(({ name, unit, errors }) => [
-        name,
+        [name, unit !== 'exact' && unit.replaceAll('|', '\\|')].filter(Boolean).join(', '),
         errorText(errors.all),
-        unit.replaceAll('|', '\\|'),
       ]),
     ],
     'accuracy of attention': () => withModes('attention'),
@@ -79,6 +78,7 @@ export function accuracyTables({ findRun, findStrict, table }) {
       ...of('search').map(({ name, errors }) => [name, errorText(errors.all)]),
     ],
     'accuracy of functions': () => functionsTable(of('functions')),
+    'accuracy along rows': () => rowsTable(of('functions')),
     'cost of strict mode by processor': () => [
       ['processor', 'best', 'median'],
       ...findStrict().map(({ machine, date, contestants }) => [
@@ -107,22 +107,33 @@ export function accuracyTables({ findRun, findStrict, table }) {
 
 const versionNames = { 'ONNX Runtime Web': 'onnxruntime-web' };
 
-/** A row per operator, and a column per type. */
+const limitText = ({ bound }) => (bound === undefined ? '-' : short(bound));
+
+const findType = (rows, row, dtype) =>
+  rows.find((each) => each.name === row.name && each.dtype === dtype);
+
+/** Operators of both types: a column per type. */
 function functionsTable(rows) {
-  const names = [...new Set(rows.map(({ name }) => name))];
+  const doubles = rows.filter(({ dtype }) => dtype === 'float64');
   return [
-    ['', 'float32', 'limit', 'float64'],
-    ...names.map((name) => {
-      const of = (type) => rows.find((each) => each.name === name && each.dtype === type);
-      const [single, double] = [of('float32'), of('float64')];
-      const title = single.unit === 'of the input' ? `${name} *` : name;
+    ['', 'float32', 'float64', 'limit'],
+    ...doubles.map((double) => {
+      const single = findType(rows, double, 'float32');
       return [
-        title,
-        errorText(single.errors.all),
-        single.bound === undefined ? '-' : short(single.bound),
-        errorText(double?.errors.all),
+        single.unit === 'of the input' ? `${single.name} *` : single.name,
+        ...[single, double].map(({ errors }) => errorText(errors.all)),
+        limitText(single),
       ];
     }),
+  ];
+}
+
+/** Operators of float32 alone. */
+function rowsTable(rows) {
+  const alone = rows.filter((row) => !findType(rows, row, 'float64'));
+  return [
+    ['', 'float32', 'limit'],
+    ...alone.map((row) => [row.name, errorText(row.errors.all), limitText(row)]),
   ];
 }
 
