@@ -2,7 +2,8 @@
 # libblas-test have them in a folder of their own, next to which the system may use another BLAS.
 # WGEMM_REFERENCE_BLAS_DIR is that folder.
 
-if(EMSCRIPTEN OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR CMAKE_CXX_FLAGS MATCHES "sanitize=thread")
+if(EMSCRIPTEN OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux"
+    OR CMAKE_CXX_FLAGS MATCHES "sanitize=thread")
   return()
 endif()
 set(WGEMM_REFERENCE_BLAS_DIR "/usr/lib/${CMAKE_CXX_LIBRARY_ARCHITECTURE}/blas" CACHE PATH

@@ -224,7 +224,7 @@ class Draw {
 
  private:
   std::mt19937 random_;
-  int special_distance_ = 0;  // one of so many elements is special; 0: none is
+  int special_distance_ = 0;  // one of n elements is special; 0: none is
 };
 
 // Results that are special by their definition, of the calls of a test.
