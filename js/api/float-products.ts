@@ -211,8 +211,8 @@ export interface FloatProducts<P extends Place> {
 
   /**
    * Computes the products of all pairs of rows of A', such as a Gram matrix or a covariance: Y =
-   * alpha * A' * transpose(A'). A' is A or its transpose. The call takes half of the work of `gemm`,
-   * and Y is exactly symmetric. BLAS calls the operation syrk.
+   * alpha * A' * transpose(A'). A' is A or its transpose. The call takes half of the work of
+   * `gemm`, and Y is exactly symmetric. BLAS calls the operation syrk.
    *
    * @example
    * // 3 samples of 2 features: the sums of the products of features.
@@ -224,8 +224,8 @@ export interface FloatProducts<P extends Place> {
    * @param a A of shape (N, K), or (K, N) with `transA`; float32 or float64
    * @param options all have defaults
    * @typeParam O the type of `out`
-   * @returns Y of shape (N, N) and the type of A, contiguous, in a new array that the caller owns; or
-   * `out`
+   * @returns Y of shape (N, N) and the type of A, contiguous, in a new array that the caller owns;
+   * or `out`
    * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
    * written then
    */

@@ -14,7 +14,7 @@ export const referenceSyrk = (a: Matrix, { alpha = 1, transA = false }: SyrkOpti
 /**
  * Calls `syrk`. Expects all of `expectCall`, an exactly symmetric result, and in the lower triangle
  * the numbers of `gemm`, bit by bit. The bits of a NaN may differ. In fast mode, the result of `gemm`
- * may not be symmetric: the last column of a dot product of few rows has another order.
+ * may not be symmetric: with 3 rows, the sum of the last column has another order.
  */
 export function expectSyrk(wg: Gemm, a: TensorLike, options: SyrkOptions = {}, what = ''): void {
   const tensor = a as TensorLike<SyrkArray>;
