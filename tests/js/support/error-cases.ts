@@ -1648,9 +1648,7 @@ export const ofOverlaps: Table = Object.fromEntries(
       const rows = others.map(([key, name]): [string, Row] => {
         const rule =
           may === undefined
-            ? call === 'syrk'
-              ? 'it must not overlap A'
-              : 'it must overlap no input'
+            ? 'it must overlap no input'
             : name === may
               ? `it must have the memory, shape and strides of ${may}, or not overlap it`
               : `only ${may} may be written over`;
