@@ -3,16 +3,11 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
+import { miniSearch, render } from './search.mjs';
 import { nav, sidebar } from './sidebar.mjs';
 
 const docs = join(import.meta.dirname, '..');
 const out = join(docs, '..', 'build', 'site');
-
-/**
- * Pages whose tables would bury the other pages in the results of a search. Pages of the lab have a
- * filter of their own.
- */
-const notSearched = /^(lab|benchmarks)\/(?!index\.md)/;
 
 export default defineConfig({
   title: 'wgemm',
@@ -56,24 +51,7 @@ export default defineConfig({
     outline: { level: [2, 3], label: 'On this page' },
     search: {
       provider: 'local',
-      options: {
-        detailedView: 'auto',
-        miniSearch: {
-          searchOptions: {
-            fuzzy: 0.2,
-            prefix: true,
-            boost: { title: 4, text: 2, titles: 1 },
-            // What answers a user's question comes before what records the project's work.
-            boostDocument: (id) => (/^\/operators/.test(id) ? 3 : /^\/guide/.test(id) ? 2 : 1),
-          },
-        },
-        async _render(source, env, md) {
-          const html = await md.renderAsync(source, env);
-          return notSearched.test(env.relativePath) || env.frontmatter?.search === false
-            ? ''
-            : html;
-        },
-      },
+      options: { detailedView: 'auto', miniSearch, _render: render },
     },
   },
 });
