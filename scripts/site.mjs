@@ -69,10 +69,12 @@ async function build(short) {
   });
   await drawPictures();
   copyData();
-  const { moveInlineScripts, pagesIn, writeNotFound } =
+  const { moveInlineScripts, pagesIn, writeNotFound, writeSitemap } =
     await import('../docs/.vitepress/build/finish.mjs');
+  const { about, addressOf } = await import('../docs/.vitepress/head.mjs');
   await buildDemo({ out: join(out, 'demo'), site: '..', short });
-  writeNotFound(out);
+  writeNotFound(out, about.home, about.source);
+  writeSitemap(out, about.home, addressOf);
   moveInlineScripts(out);
   const { checkSite } = await import('../docs/.vitepress/build/check.mjs');
   const errors = checkSite(out);

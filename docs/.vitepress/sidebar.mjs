@@ -10,6 +10,9 @@ const { version } = JSON.parse(readFileSync(join(docs, '..', 'package.json'), 'u
 
 export const nav = [
   { text: 'Guide', link: '/guide/', activeMatch: '^/(guide|operators)/' },
+  ...(existsSync(join(docs, 'recipes', 'index.md'))
+    ? [{ text: 'Recipes', link: '/recipes/', activeMatch: '^/recipes/' }]
+    : []),
   { text: 'API', link: '/reference/', activeMatch: '^/reference/' },
   // Another Vite project, so the router of the site must not open it.
   { text: 'Demo', link: '/demo/index.html', target: '_self' },
