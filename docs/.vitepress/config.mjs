@@ -21,6 +21,8 @@ export default defineConfig({
   description: about.description,
   lang: 'en',
   base: './',
+  // To stop transitions, a page would compute all its styles once more at its start.
+  appearance: { disableTransition: false },
   router: { prefetchLinks: false }, // pages are small, and a list may link to a hundred
   outDir: out,
   cacheDir: join(docs, '..', 'build', 'site-cache'),
