@@ -8,7 +8,6 @@
 #include <cmath>
 #include <optional>
 #include <type_traits>
-#include <utility>
 
 #include "api/call_cache.h"
 #include "base/arena.h"
@@ -455,9 +454,10 @@ int run_explain(int operation, double reserved) {
   return 0;
 }
 
-// The block then begins with the weights' address, bytes, operation, type, rank, sizes, and the
-// number of their block format.
-int return_weights(PackedWeights weights) {
+// `result`: of the call that made the weights. On success the block begins with their address,
+// bytes, operation, type, rank, sizes, and the number of their block format.
+int return_weights(PackedWeights& weights, const Status& result) {
+  if (!result.ok()) return finish(result);
   double* out = argument_block + 1;
   *out++ = static_cast<double>(weights.bytes());
   *out++ = static_cast<double>(weights.op());
@@ -480,15 +480,14 @@ int run_pack() {
   reader.operand(&args.B);
   if (!reader.ok()) return finish(refusal());
   PackedWeights weights;
-  Status result = pack(*instance, args, &weights);
-  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+  return return_weights(weights, pack(*instance, args, &weights));
 }
 
 int run_begin_pack(int dtype, double k, double n) {
   PackedWeights weights;
-  Status result = begin_pack(*instance, static_cast<DType>(dtype), static_cast<int64_t>(k),
-                             static_cast<int64_t>(n), &weights);
-  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+  return return_weights(weights,
+                        begin_pack(*instance, static_cast<DType>(dtype), static_cast<int64_t>(k),
+                                   static_cast<int64_t>(n), &weights));
 }
 
 // The block: trans, row and column of the part, B, and packed weights.
@@ -542,15 +541,14 @@ int run_pack_nbits() {
   reader.operand(&weights.B);
   if (!reader.ok()) return finish(refusal());
   PackedWeights packed;
-  Status result = pack_nbits(*instance, weights, &packed);
-  return result.ok() ? return_weights(std::move(packed)) : finish(result);
+  return return_weights(packed, pack_nbits(*instance, weights, &packed));
 }
 
 int run_begin_blocks(int format, double k, double n) {
   PackedWeights weights;
-  Status result = begin_pack(*instance, static_cast<BlockFormat>(format), static_cast<int64_t>(k),
-                             static_cast<int64_t>(n), &weights);
-  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+  return return_weights(
+      weights, begin_pack(*instance, static_cast<BlockFormat>(format), static_cast<int64_t>(k),
+                          static_cast<int64_t>(n), &weights));
 }
 
 int run_pack_blocks(uintptr_t weights, double first, uintptr_t bytes, size_t length) {
@@ -565,8 +563,7 @@ int run_serialize(uintptr_t weights, uintptr_t bytes, size_t length) {
 
 int run_deserialize(uintptr_t bytes, size_t length) {
   PackedWeights weights;
-  Status result = deserialize(*instance, bytes_at(bytes, length), &weights);
-  return result.ok() ? return_weights(std::move(weights)) : finish(result);
+  return return_weights(weights, deserialize(*instance, bytes_at(bytes, length), &weights));
 }
 
 // The block then begins with a row of the table of kernels: name, compute type, mr, nr, kr,

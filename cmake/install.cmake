@@ -14,7 +14,7 @@ install(TARGETS wgemm wgemm_cblas EXPORT wgemm ARCHIVE DESTINATION "${CMAKE_INST
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/wgemm")
 install(EXPORT wgemm NAMESPACE wgemm:: FILE wgemmTargets.cmake DESTINATION "${_wgemm_package}")
 set(_wgemm_config [[include("${CMAKE_CURRENT_LIST_DIR}/wgemmTargets.cmake")]])
-if(WGEMM_THREADS)
+if(WGEMM_THREADS AND NOT EMSCRIPTEN)
   string(PREPEND _wgemm_config "include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n")
 endif()
 file(CONFIGURE OUTPUT wgemmConfig.cmake CONTENT "${_wgemm_config}\n" @ONLY)

@@ -99,6 +99,7 @@ export type {
 } from './ops/integer-matmul.js';
 export type { OperationName } from './call/call.js';
 export type { QGemmInputs, QGemmOptions, Scale, ZeroPoint } from './ops/qgemm.js';
+export type { SyrkArray, SyrkOptions } from './ops/syrk.js';
 export {
   dequantize,
   quantize,

@@ -86,6 +86,7 @@ export type { MemoryUse } from './ops/alloc.js';
 export type { PackNBitsOptions, PackOptions } from './ops/pack.js';
 export type { OperationName } from './call/call.js';
 export type { QGemmInputs, QGemmOptions, Scale, ZeroPoint } from './ops/qgemm.js';
+export type { SyrkArray, SyrkOptions } from './ops/syrk.js';
 export type {
   Quantized,
   QuantizedBias,

@@ -29,6 +29,7 @@ export const steps = {
   api: test('api'),
   vectors: test('vectors'),
   package: test('package'),
+  cblas: [npm('test:everywhere', '--only', 'cblas')],
   arm64: [npm('test:arm64', '--only', 'fuzz,operators')],
   fuzz: [
     npm('fuzz', '--seconds', '10'),
@@ -80,7 +81,7 @@ function useCompilerCache() {
  * the other.
  */
 const lanes = [
-  ['package', 'runtimes', 'browsers', 'fuzz'],
+  ['package', 'runtimes', 'browsers', 'fuzz', 'cblas'],
   ['site', 'vectors', 'arm64', 'lint'],
 ];
 

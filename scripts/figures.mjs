@@ -1,5 +1,5 @@
-// Writes the figures in README.md, docs/badges.svg and docs/guide/onnx.md from runs.json of
-// docs/bench/.
+// Writes the figures in README.md, docs/badges.svg, docs/guide/onnx.md and docs/guide/accuracy.md
+// from docs/bench/runs.json.
 //   npm run figures    writes them; `npm run lint` checks that they are as written
 //   npm run figures -- --add FILE.json   first adds what a bench wrote. The file's name begins with
 //     DATE-MACHINE; the run itself tells its engine, its threads and its kind
@@ -19,6 +19,7 @@ import {
   readRuns,
 } from '../docs/.vitepress/data/bench.mjs';
 import { threadsText } from '../tests/bench/print.mjs';
+import { accuracyTables } from './accuracy-tables.mjs';
 import { fail, main, root } from './run.mjs';
 
 /** The forms of wgemm: the same threads and the default build. */
@@ -182,11 +183,31 @@ function modelTable() {
   );
 }
 
+/** The newest run of each processor that has the product of fast and strict mode. */
+function strictRuns() {
+  return runsOf('').map(({ machine, date, cases: all }) => ({
+    machine,
+    date,
+    contestants: all.find(({ name }) => name === cases[0].name).contestants,
+  }));
+}
+
+const accuracyRun = () => runsOf('-accuracy')[0];
+
+/** A sentence. */
+function aboutAccuracy() {
+  const { machine, date, engine, versions } = accuracyRun();
+  const libraries = `${engine.name} ${engine.version}, with wgemm ${versions.wgemm}`;
+  return `The run of ${date.slice(0, 10)} was on ${machine}, in ${libraries}.`;
+}
+
 const tables = [
   { name: 'front', page: 'README.md', make: frontTable },
   { name: 'speed', page: 'README.md', make: speedTable },
   { name: 'range', page: 'README.md', make: rangeText },
   { name: 'models', page: 'docs/guide/onnx.md', make: modelTable },
+  ...accuracyTables({ findRun: accuracyRun, findStrict: strictRuns, table }),
+  { name: 'accuracy run', page: 'docs/guide/accuracy.md', make: aboutAccuracy },
 ];
 const pages = [...new Set(tables.map(({ page }) => page))];
 const textOf = (page) => readFileSync(join(root, page), 'utf8');

@@ -196,6 +196,8 @@ const packages = {
   clang: { for: ['clang'], program: 'clang++' },
   'libclang-rt-dev': { for: ['clang'], debianOnly: true }, // the sanitizers of clang
   ccache: { for: ['ci'], debianOnly: true }, // compilers run without it, too
+  'libeigen3-dev': { for: ['ci'], debianOnly: true }, // the tests run without it, too
+  'libblas-test': { for: ['ci'], debianOnly: true }, // the tests run without it, too
   'libsimde-dev': { for: ['native'], debianOnly: true },
   'libopenblas-dev': { for: ['blas'], debianOnly: true },
   'clang-19': { for: ['fuzz'], program: 'clang++-19' },

@@ -10,9 +10,7 @@ const { version } = JSON.parse(readFileSync(join(docs, '..', 'package.json'), 'u
 
 export const nav = [
   { text: 'Guide', link: '/guide/', activeMatch: '^/(guide|operators)/' },
-  ...(existsSync(join(docs, 'recipes', 'index.md'))
-    ? [{ text: 'Recipes', link: '/recipes/', activeMatch: '^/recipes/' }]
-    : []),
+  { text: 'Recipes', link: '/recipes/', activeMatch: '^/recipes/' },
   { text: 'API', link: '/reference/', activeMatch: '^/reference/' },
   // Another Vite project, so the router of the site must not open it.
   { text: 'Demo', link: '/demo/index.html', target: '_self' },
@@ -88,6 +86,7 @@ const guide = [
   {
     text: 'Results and errors',
     items: pages('guide', [
+      ['Accuracy', 'accuracy'],
       ['Determinism', 'determinism'],
       ['Types and opsets', 'types-and-opsets'],
       ['Errors', 'errors'],
@@ -97,6 +96,7 @@ const guide = [
     text: 'C++',
     items: pages('guide', [
       ['In C++', 'cpp'],
+      ['In your own module', 'own-module'],
       ['C++ reference', 'cpp-reference'],
     ]),
   },
@@ -112,7 +112,32 @@ const operators = [
       ['MatMul', 'matmul'],
       ['Integer products', 'integer-products'],
       ['MatMulNBits', 'matmul-nbits'],
+      ['Syrk', 'syrk'],
       ['Attention', 'attention'],
+    ]),
+  },
+];
+
+const recipes = [
+  {
+    text: 'Recipes',
+    items: pages('recipes', [
+      ['Overview', 'index'],
+      ['Cosine top 10', 'cosine-top-10'],
+      ['Text embeddings', 'text-embeddings'],
+      ['Causal attention', 'causal-attention'],
+      ['Token by token', 'token-by-token'],
+      ['GGUF weights', 'gguf'],
+      ['LoRA', 'lora'],
+      ['k-means', 'k-means'],
+      ['Principal components', 'pca'],
+      ['Linear regression', 'linear-regression'],
+      ['MLP from PyTorch', 'pytorch-mlp'],
+      ['scikit-learn classifier', 'scikit-learn-classifier'],
+      ['int8 layer from JSON', 'int8-layer'],
+      ['Many small matrices', 'small-matrices'],
+      ['60 frames per second', 'frame-loop'],
+      ['mathjs, ml-matrix, numjs', 'replacing-a-matmul'],
     ]),
   },
 ];
@@ -209,6 +234,7 @@ function reference() {
 export const sidebar = {
   '/guide/': [...guide, ...operators],
   '/operators/': [...guide, ...operators],
+  '/recipes/': recipes,
   '/reference/': reference(),
   '/benchmarks/': benchmarks,
   '/design/': design,

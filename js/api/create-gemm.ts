@@ -17,6 +17,7 @@ import { packWeights, readBytes, readPack, readWeights } from '../ops/pack.js';
 import { runQGemm } from '../ops/qgemm.js';
 import { readExplained } from '../ops/read-call.js';
 import { record, type Recording } from '../ops/record.js';
+import { runSyrk } from '../ops/syrk.js';
 import type { Api } from './gemm.js';
 
 /**
@@ -103,6 +104,10 @@ const Instance = class Gemm implements Api<'here'> {
 
   matmulNBits(...args: unknown[]): never {
     return runMatMulNBits(this.#core, args) as never;
+  }
+
+  syrk(a: unknown, options?: unknown): never {
+    return runSyrk(this.#core, a, options) as never;
   }
 
   attention(...args: unknown[]): never {

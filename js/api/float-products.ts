@@ -13,6 +13,7 @@ import type { AttentionOptions } from '../ops/attention.js';
 import type { GemmOptions } from '../ops/gemm.js';
 import type { MatMulNBitsOptions } from '../ops/matmul-nbits.js';
 import type { MatMulOptions } from '../ops/matmul.js';
+import type { SyrkArray, SyrkOptions } from '../ops/syrk.js';
 import type {
   Alpha,
   Arrival,
@@ -207,6 +208,36 @@ export interface FloatProducts<P extends Place> {
         out?: Outs<MatMulArray<A>, Y, U>[P];
       },
   ): Arrival<Tensor<MatMulResultArray<A, D>>>[P];
+
+  /**
+   * Computes the products of all pairs of rows of A', such as a Gram matrix or a covariance: Y =
+   * alpha * A' * transpose(A'). A' is A or its transpose. The call takes half of the work of
+   * `gemm`, and Y is exactly symmetric. BLAS calls the operation syrk.
+   *
+   * @example
+   * // 3 samples of 2 features: the sums of the products of features.
+   * const samples = { data: Float32Array.of(1, 2, 3, 4, 5, 6), shape: [3, 2] };
+   * const y = wg.syrk(samples, { transA: true });
+   * y.shape; // [2, 2]
+   * y.data; // Float32Array [35, 44, 44, 56]
+   *
+   * @param a A of shape (N, K), or (K, N) with `transA`; float32 or float64
+   * @param options all have defaults
+   * @typeParam O the type of `out`
+   * @returns Y of shape (N, N) and the type of A, contiguous, in a new array that the caller owns;
+   * or `out`
+   * @throws ShapeError, DTypeError, ArgumentError, DisposedError, OutOfMemoryError; nothing is
+   * written then
+   */
+  syrk<
+    A extends SyrkArray,
+    Y extends Matching<A>,
+    U extends DataArray,
+    O extends Operands[P] | undefined = undefined,
+  >(
+    a: Operands<A>[P],
+    options?: Options<SyrkOptions>[P] & { out?: O } & { out?: Outs<A, Y, U>[P] },
+  ): Arrival<OutOr<O, Matrix<ResultArray<A>>>>[P];
 
   /**
    * Computes scaled dot-product attention: softmax(scale * q * k' + mask) * v for each head. Scores

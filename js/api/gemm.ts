@@ -9,6 +9,7 @@ import type { MatMulNBitsOptions } from '../ops/matmul-nbits.js';
 import type { MatMulOptions } from '../ops/matmul.js';
 import type { PackNBitsOptions, PackOptions } from '../ops/pack.js';
 import type { QGemmOptions } from '../ops/qgemm.js';
+import type { SyrkOptions } from '../ops/syrk.js';
 import type { FloatProducts } from './float-products.js';
 import type { QuantizedProducts } from './quantized-products.js';
 import type { RecordedAt } from './recorded-calls.js';
@@ -197,6 +198,21 @@ export interface Api<P extends Place> extends FloatProducts<P>, QuantizedProduct
     a: Operands[P],
     weights: NBits<A>[P] | Weights[P],
     options?: OptionsWithOperands<MatMulNBitsOptions>[P] & { out?: Operands[P] | undefined },
+  ): Arrival<Explanation>[P];
+
+  /**
+   * Returns the plan for a call of `syrk`, without running it.
+   *
+   * @param op the name of the call
+   * @param a as in `syrk`
+   * @param options as in `syrk`
+   * @returns the plan
+   * @throws what the call throws
+   */
+  explain(
+    op: 'syrk',
+    a: Operands[P],
+    options?: Options<SyrkOptions>[P] & { out?: Operands[P] | undefined },
   ): Arrival<Explanation>[P];
 
   /**

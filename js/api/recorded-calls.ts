@@ -21,6 +21,7 @@ import type {
 import type { MatMulNBitsOptions } from '../ops/matmul-nbits.js';
 import type { MatMulOptions } from '../ops/matmul.js';
 import type { QGemmInputs, QGemmOptions, Scale } from '../ops/qgemm.js';
+import type { SyrkArray, SyrkOptions } from '../ops/syrk.js';
 import type {
   Alpha,
   Bits,
@@ -110,6 +111,19 @@ interface Recorded<P extends Place> {
     bias: HeldOperands<C>[P] | number | bigint | null | undefined,
     options: Omit<MatMulOptions, 'out' | 'outType'> &
       Alpha<F, A> & { outType?: OutType<A, D>; out: O },
+  ): O;
+
+  /**
+   * Records `syrk`.
+   *
+   * @param a as in `syrk`
+   * @param options as in `syrk`, with `out`
+   * @returns `out`
+   * @throws what `syrk` throws
+   */
+  syrk<A extends SyrkArray, O extends HeldOperands<Matching<A>>[P]>(
+    a: HeldOperands<A>[P],
+    options: Omit<SyrkOptions, 'out'> & { out: O },
   ): O;
 
   /**

@@ -3,9 +3,10 @@ import { classOf } from './arrays.js';
 import { ArgumentError, describe } from './errors.js';
 import { has, isList, isReadable, unpolluted } from './properties.js';
 
-/** @internal How `gemm` or `matmul` is called; undefined for other operations. */
+/** @internal How `gemm`, `matmul` or `syrk` is called; undefined for other operations. */
 export function callOf(op: string): string | undefined {
   if (op === 'gemm') return 'call gemm(a, b, c, options)';
+  if (op === 'syrk') return 'call syrk(a, options)';
   return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
 }
 

@@ -13,7 +13,8 @@ export type OperationName =
   | 'qlinearMatmul'
   | 'dynamicQuantizeMatmul'
   | 'matmulIntegerToFloat'
-  | 'matmulNBits';
+  | 'matmulNBits'
+  | 'syrk';
 
 /** @internal Where attributes are in the block, as indices, and how many numbers they take. */
 export interface Places<N extends string = string> {
@@ -30,9 +31,12 @@ export interface Operation<N extends string = string> {
   readonly attributes: Places<N>;
   /** Names in errors, in the order of the block. The last is `out`. */
   readonly operands: readonly string[];
-  /** The last operands before `out`: both factors, and what is added to the product. */
-  readonly matrices: readonly [string, string, string];
-  /** Names of the operands that may be out-of-core, besides the result. */
+  /** The last operands before `out`: both factors, and what is added; in `syrk` only A. */
+  readonly matrices: readonly [string, string?, string?];
+  /**
+   * Names of the operands that may be out-of-core, besides the result. If there are none, the
+   * result may not be either.
+   */
   readonly outOfCore: readonly string[];
   /** Names of the properties of the first argument, if it is an object of inputs. */
   readonly inputs: readonly string[];

@@ -95,7 +95,7 @@ export function readTensor(
     return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
   if (PackedWeights.is(value) || handles?.isWeights(value)) {
     if (name !== 'B' && name !== 'weights') {
-      const place = op === 'matmul' ? 'weights' : 'B';
+      const place = op === 'matmul' ? 'weights' : op === 'syrk' ? 'B of gemm' : 'B';
       throw new ArgumentError(
         op,
         name,
@@ -196,7 +196,8 @@ export function readData(
   const array = found ?? describe(data);
   const held = allowed[array];
   if (!held) {
-    const refused = /^(gemm|matmul)(In|Uin)t8A/; // 8-bit arrays are for other calls
+    // 8-bit arrays are for other calls, and syrk takes two types.
+    const refused = /^(gemm|matmul)(In|Uin)t8A|^syrk(?!Float(32|64)A)/;
     const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
     const advice = found === undefined ? conversion : '';
     throw new DTypeError(

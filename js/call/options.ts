@@ -119,6 +119,13 @@ export function readFactor(
   writeFactor(to, at, value ?? 1);
 }
 
+/** @internal An alpha that must be a number, 1 by default. */
+export function readAlpha(op: string, alpha: unknown): number {
+  if (alpha !== undefined && typeof alpha !== 'number')
+    throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
+  return alpha ?? 1;
+}
+
 /** @internal A boolean or a number as 0 or 1. */
 export function readFlag(op: string, name: string, value: unknown, whenAbsent: number): number {
   if (value === undefined) return whenAbsent;

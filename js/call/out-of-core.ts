@@ -72,7 +72,7 @@ export function leaveExplanation(call: Call): number {
 function split(call: Call): { matrices: Operand[]; parameters: Operand[] } {
   const { outOfCore } = call.operation;
   const isMatrix = (operand: Operand) =>
-    operand === call.result || outOfCore.includes(operand.name);
+    operand === call.result || outOfCore.length === 0 || outOfCore.includes(operand.name);
   const staged = stagedOf(call);
   return {
     matrices: staged.filter(isMatrix),
@@ -121,10 +121,15 @@ function allocateNextTo({ module }: Core, room: number, scratch: number): number
 
 /**
  * Marks matrices as out-of-core, and leaves the core's explanation in the block. Returns the array
- * of a result that the call makes.
+ * of a result that the call makes. Throws if no matrix of the operation may be out-of-core.
  */
 function takeOutOfCore(call: Call, matrices: readonly Operand[]): DataArray | undefined {
   const { core, operation, attributes, operands, result, out } = call;
+  if (operation.outOfCore.length === 0) {
+    fits(call, 0);
+    const bytes = roomOf(core, matrices) + explainedNumber(core, 'scratch');
+    throw core.outOfMemory(bytes, operation.name);
+  }
   for (const operand of matrices) operand.address = -1 - operands.indexOf(operand);
   writeBlock(core, attributes, operands);
   core.check(operation.explain(core.module, 0), operation.name);

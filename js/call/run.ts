@@ -45,9 +45,9 @@ export function runInHeap(
   const { block } = core;
   let at = writeHeld(core, op, matrices[0], a, block, end);
   at = HeapTensor.is(b)
-    ? writeHeld(core, op, matrices[1], b, block, at)
-    : writePacked(core, op, matrices[1], b, block, at);
-  at = c ? writeHeld(core, op, matrices[2], c, block, at) : writeNothing(block, at);
+    ? writeHeld(core, op, matrices[1] as string, b, block, at)
+    : writePacked(core, op, matrices[1] as string, b, block, at);
+  at = c ? writeHeld(core, op, matrices[2] as string, c, block, at) : writeNothing(block, at);
   at = writeHeld(core, op, 'out', out, block, at);
   computeBlock(core, operation, at);
   return out;

@@ -139,6 +139,8 @@ function copyOf(core: Core, op: string, address: number, length: number): NewArr
 /**
  * @internal The block formats of ggml that weights may have, in the order of `BlockFormat` of
  * wgemm.h. 0 is for other weights.
+ *
+ * The type `BlockFormat` lists them again, since declarations omit this array.
  */
 export const blockFormats = [
   ...(['', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0'] as const),

@@ -4,7 +4,13 @@
  * rows.
  */
 import type { Operation, OperationName, Places } from '../call/call.js';
-import { resultOfGemm, resultOfMatMul, resultOfNBits, resultOfQuantized } from './results.js';
+import {
+  resultOfGemm,
+  resultOfMatMul,
+  resultOfNBits,
+  resultOfQuantized,
+  resultOfSyrk,
+} from './results.js';
 
 /**
  * Places attributes in the block one after the other. `words`: how many numbers each takes. The
@@ -134,6 +140,16 @@ export const operations = {
     resultType: resultOfNBits,
     options: ['bias', 'accuracyLevel', ...boundsAndOut],
     optionsAt: 2,
+  }),
+  syrk: operation(4, {
+    name: 'syrk',
+    attributes: placesOf({ alpha: 2, transA: 1 }),
+    operands: ['A', 'out'],
+    matrices: ['A'],
+    outOfCore: [],
+    resultType: resultOfSyrk,
+    options: ['alpha', 'transA', 'out'],
+    optionsAt: 1,
   }),
 } as const satisfies Record<OperationName, Operation>;
 

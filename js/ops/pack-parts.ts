@@ -4,7 +4,7 @@ import { writeBlock } from '../call/block.js';
 import { type Operand, operandOf, packedWeights } from '../call/operand.js';
 import type { Core } from '../instance/core.js';
 import { type BlockFormat, blockFormats, type PackedWeights } from '../instance/heap.js';
-import { makeWeights } from './pack.js';
+import { packStaged } from './pack.js';
 
 /** @internal Weights that arrive in parts: B', of shape [k, n]. */
 export interface PartedWeights {
@@ -24,7 +24,7 @@ export interface PartPlace {
 /** @internal Makes weights of zeros. */
 export function beginPack(core: Core, op: string, { type, k, n }: PartedWeights): PackedWeights {
   const format = blockFormats.indexOf(type as BlockFormat);
-  return makeWeights(core, op, [], () =>
+  return packStaged(core, op, [], () =>
     format < 0
       ? core.module.beginPack(core.dtypes.indexOf(type as DType), k, n)
       : core.module.beginBlocks(format, k, n),
@@ -46,5 +46,5 @@ export function packPart(
     writeBlock(core, Float64Array.of(trans, row, col), [part, whole]);
     return module.packPart();
   };
-  makeWeights(core, op, [part, whole], pack, () => undefined);
+  packStaged(core, op, [part, whole], pack, () => undefined);
 }

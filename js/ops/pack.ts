@@ -118,7 +118,7 @@ export function packWeights(
   core: Core,
   { by, attributes, operands }: PackArguments,
 ): PackedWeights {
-  return makeWeights(core, 'pack', operands, () => {
+  return packStaged(core, 'pack', operands, () => {
     writeBlock(core, attributes, operands);
     return core.module[by]();
   });
@@ -132,7 +132,7 @@ export function readBytes(reader: Reader, value: unknown, op = 'deserialize'): O
 
 /** @internal Makes weights from the bytes that `serialize` returned. */
 export function readWeights(core: Core, operand: Operand): PackedWeights {
-  return makeWeights(core, 'deserialize', [operand], () =>
+  return packStaged(core, 'deserialize', [operand], () =>
     core.module.deserialize(operand.address, operand.size),
   );
 }
@@ -141,16 +141,31 @@ export function readWeights(core: Core, operand: Operand): PackedWeights {
 const packedFor = ['gemm', 'qgemm', 'matmulNBits'] as const;
 
 /**
- * @internal Copies operands to the heap that are not there, and makes weights from them by `make`.
- * @param result returns the weights that the core has described in the block
+ * @internal Copies operands to the heap that are not there, and packs them.
+ * @param pack calls the core, and returns its code
+ * @param result default: returns the weights that the core has described in the block
  */
-export function makeWeights<T = PackedWeights>(
+export function packStaged(
   core: Core,
   op: string,
   operands: readonly (Operand | null)[],
-  make: () => number,
-  result: (core: Core) => T = weightsIn as never,
-): T {
+  pack: () => number,
+): PackedWeights;
+/** @internal */
+export function packStaged(
+  core: Core,
+  op: string,
+  operands: readonly (Operand | null)[],
+  pack: () => number,
+  result: () => void,
+): void;
+export function packStaged(
+  core: Core,
+  op: string,
+  operands: readonly (Operand | null)[],
+  pack: () => number,
+  result: (core: Core) => unknown = weightsIn,
+): unknown {
   core.checkAlive(op);
   const staged: Operand[] = [];
   for (const operand of operands) {
@@ -163,7 +178,7 @@ export function makeWeights<T = PackedWeights>(
     const staging = room === 0 ? 0 : core.allocate(room, op);
     try {
       copyIn({ core }, staged, staging);
-      core.check(make(), op, op);
+      core.check(pack(), op, op);
       return result(core);
     } finally {
       if (staging !== 0) core.module.release(staging);

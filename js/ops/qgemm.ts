@@ -1,10 +1,15 @@
 /** com.microsoft QGemm: its arguments, and how a call of it is read. */
-import { ArgumentError, describe } from '../base/errors.js';
 import { readInputs, readOptions } from '../base/read-options.js';
 import type { DataArray, QuantizedArray } from '../base/tensor.js';
 import type { Arguments } from '../call/call.js';
 import { type Reader, readTensor } from '../call/operand.js';
-import { type Activation, readActivation, readAddend, readFlag } from '../call/options.js';
+import {
+  type Activation,
+  readActivation,
+  readAddend,
+  readAlpha,
+  readFlag,
+} from '../call/options.js';
 import {
   is8Bit,
   isHeldOrNumber,
@@ -216,13 +221,10 @@ function writeAttributes(
   transB: unknown,
   activation: unknown,
 ): void {
-  if (alpha !== undefined && typeof alpha !== 'number') {
-    throw new ArgumentError(op, 'alpha', `${op}: alpha is ${describe(alpha)}; it must be a number`);
-  }
   to[at.op] = row.op;
   to[at.transA] = readFlag(op, 'transA', transA, 0);
   to[at.transB] = readFlag(op, 'transB', transB, 0);
-  to[at.alpha] = alpha ?? 1;
+  to[at.alpha] = readAlpha(op, alpha);
   readActivation(op, activation, to, at.activation);
 }
 

@@ -8,6 +8,7 @@ import { readMatMulNBits } from './matmul-nbits.js';
 import { readMatMul } from './matmul.js';
 import { isOperation, operations } from './operations.js';
 import { readQGemm } from './qgemm.js';
+import { readSyrk } from './syrk.js';
 
 /** How the arguments of each operation are read. */
 const readers: Record<OperationName, (reader: Reader, args: readonly unknown[]) => Arguments> = {
@@ -19,6 +20,7 @@ const readers: Record<OperationName, (reader: Reader, args: readonly unknown[]) 
   dynamicQuantizeMatmul: (reader, args) => readIntegerMatMul(reader, 'dynamicQuantizeMatmul', args),
   matmulIntegerToFloat: (reader, args) => readIntegerMatMul(reader, 'matmulIntegerToFloat', args),
   matmulNBits: readMatMulNBits,
+  syrk: readSyrk,
 };
 
 /** @internal Reads the arguments of an operation. */

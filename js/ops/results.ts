@@ -62,6 +62,13 @@ export function resultOfNBits({ operation, attributes, operands }: ReadArguments
   return { dtype: a.dtype, shape: [...a.shape.slice(0, -1), Math.max(n as number, 0)] };
 }
 
+/** @internal */
+export function resultOfSyrk({ operation, attributes, operands }: ReadArguments): ResultType {
+  const transA = attributes[operation.attributes.at.transA as number] !== 0;
+  const a = operands[0] as Operand;
+  return { dtype: a.dtype, shape: shapeOfProduct(a, a, transA, !transA) };
+}
+
 /** The shape of a product of stacks of matrices. A vector has no M or N. */
 function shapeOfStacks(left: Operand, right: Operand, transA: boolean, transB: boolean): Shape {
   const [a, b] = [shapeOf(left), shapeOf(right)];

@@ -15,7 +15,7 @@ import { sourceOf, tensorIn, type WeightsFile } from './file.js';
 import { packRows } from './parts.js';
 import { checkMatrix } from './rows.js';
 import { Source, type StreamLike, type WeightsSource } from './source.js';
-import { byteLengthOf, dtypeOf, elementsIn, isSize, type MatrixInfo } from './tensor.js';
+import { byteLengthOf, dtypeOf, alignedElements, isSize, type MatrixInfo } from './tensor.js';
 
 /**
  * Options of `packFrom`.
@@ -143,7 +143,7 @@ export async function packFrom(
   const weights = { type: isBlocks ? (type as BlockFormat) : (as ?? own), k, n } as PartedWeights;
   const dtype = instance.dtypes.indexOf((own ?? 'uint8') as DType);
   const partOf = (first: number, bytes: Uint8Array) => {
-    const data = elementsIn(op, type, bytes) as DataArray;
+    const data = alignedElements(op, type, bytes) as DataArray;
     const shape = isBlocks ? [data.length] : [data.length / k, k];
     return [{ trans: 1, row: 0, col: first }, operandOf('B', dtype, shape, data)] as const;
   };

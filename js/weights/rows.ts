@@ -7,7 +7,7 @@ import { partsOf } from './parts.js';
 import { mostOfPart, type Source } from './source.js';
 import {
   convertible,
-  elementsIn,
+  alignedElements,
   float32Of,
   isConvertible,
   type MatrixInfo,
@@ -53,7 +53,7 @@ export async function* rowsOf(
   for await (const [first, bytes] of partsOf(source, info, rows, signal)) {
     source.checkUsable(bytes);
     const shape = [Math.min(rows, n - first), k];
-    const data = float32Of(op, type, shape, elementsIn(op, type, bytes));
+    const data = float32Of(op, type, shape, alignedElements(op, type, bytes));
     yield { data, shape, dtype: 'float32' };
   }
 }

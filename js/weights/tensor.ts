@@ -203,7 +203,7 @@ export async function load(
     const found = `has ${byteLength} bytes, and only ${bytes.length} of them`;
     throw source.malformed(`has tensor ${describe(name)}, which ${found} are in the file`);
   }
-  const data = elementsIn(op, type, bytes);
+  const data = alignedElements(op, type, bytes);
   const dtype = element ? element[0] : type;
   const tensor = {
     ...{ name, type, dtype, shape, data },
@@ -216,8 +216,8 @@ export async function load(
   return tensor as WeightsTensor;
 }
 
-/** @internal The elements in bytes, which are copied if they are not aligned. */
-export function elementsIn(op: string, type: string, bytes: Uint8Array) {
+/** @internal The elements in bytes of a file: a view of the bytes, or of an aligned copy. */
+export function alignedElements(op: string, type: string, bytes: Uint8Array) {
   const [dtype, size] = elementTypes.get(type) ?? ['uint8', 1];
   if (bytes.byteOffset % size !== 0) {
     const copy = allocate(op, 'source', 'uint8', bytes.length);

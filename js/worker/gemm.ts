@@ -182,6 +182,10 @@ const Instance = class WorkerGemm implements Api<'worker'> {
     return await this.#compute('matmulNBits', args);
   }
 
+  async syrk(...args: unknown[]): Promise<never> {
+    return await this.#compute('syrk', args);
+  }
+
   async attention(...args: unknown[]): Promise<never> {
     return await this.#call('attention', args[attentionOptionsAt], (link) => {
       checkModels(link.models);

@@ -79,7 +79,7 @@ extern "C" {
 
 #if WGEMM_BLAS_FORTRAN
 // `name` has `length` letters, padded with blanks. `info` is the position of the argument.
-[[gnu::weak]] void xerbla_(const char* name, const int* info, size_t length) {
+[[gnu::weak]] wgemm::blas::Subroutine xerbla_(const char* name, const int* info, size_t length) {
   char text[16] = {};
   std::memcpy(text, name, std::min(length, sizeof(text) - 1));
   Line line;
@@ -102,7 +102,7 @@ void report(const Caller& caller, const Argument& argument, const char* form) {
     const char* from = caller.name + std::strlen("cblas_");
     for (char* to = name; *from != '\0' && *to != '\0'; ++from, ++to) *to = upper(*from);
     const int info = argument.position - 1;
-    return xerbla_(name, &info, sizeof(name) - 1);
+    return static_cast<void>(xerbla_(name, &info, sizeof(name) - 1));
   }
 #endif
   cblas_xerbla(argument.position, caller.name, form, argument.name, argument.value, argument.least,

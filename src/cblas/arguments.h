@@ -51,6 +51,14 @@ constexpr Argument leading(int position, const char* name, int value, int elemen
 bool is_increment(const Caller& caller, int position, const char* name, int value);
 
 #if WGEMM_BLAS_FORTRAN
+// The result of a subroutine of Fortran: nothing, or the 0 that f2c adds. In WebAssembly a caller
+// must declare the same.
+#if WGEMM_BLAS_FORTRAN_INT
+using Subroutine = int;
+#else
+using Subroutine = void;
+#endif
+
 // The enumerations of the letters of Fortran; 0 if there is none.
 constexpr char upper(char letter) {
   return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;

@@ -1,5 +1,6 @@
 #include "cblas.h"
 #include "cblas/add_scaled.h"
+#include "cblas/arguments.h"
 
 namespace wgemm::blas {
 namespace {
@@ -22,10 +23,11 @@ void cblas_daxpy(CBLAS_INT N, double alpha, const double* X, CBLAS_INT incX, dou
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                               \
-  extern "C" void letter##axpy_(const int* n, const T* alpha, const T* x, const int* inc_x, T* y, \
-                                const int* inc_y) {                                               \
-    wgemm::blas::axpy(*n, *alpha, x, *inc_x, y, *inc_y);                                          \
+#define WGEMM_BLAS_NAMES(T, letter)                                                            \
+  extern "C" wgemm::blas::Subroutine letter##axpy_(const int* n, const T* alpha, const T* x,   \
+                                                   const int* inc_x, T* y, const int* inc_y) { \
+    wgemm::blas::axpy(*n, *alpha, x, *inc_x, y, *inc_y);                                       \
+    return wgemm::blas::Subroutine();                                                          \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -44,14 +44,15 @@ void cblas_dgemm(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE TransA, CBLAS_TRANSPOSE Tr
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                               \
-  extern "C" void letter##gemm_(const char* trans_a, const char* trans_b, const int* m,           \
-                                const int* n, const int* k, const T* alpha, const T* a,           \
-                                const int* lda, const T* b, const int* ldb, const T* beta, T* c,  \
-                                const int* ldc) {                                                 \
-    using namespace wgemm::blas;                                                                  \
-    gemm<T>({"cblas_" #letter "gemm", true}, CblasColMajor, trans_of(trans_a), trans_of(trans_b), \
-            *m, *n, *k, *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                \
+#define WGEMM_BLAS_NAMES(T, letter)                                                                \
+  extern "C" wgemm::blas::Subroutine letter##gemm_(                                                \
+      const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,          \
+      const T* alpha, const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, \
+      const int* ldc) {                                                                            \
+    using namespace wgemm::blas;                                                                   \
+    gemm<T>({"cblas_" #letter "gemm", true}, CblasColMajor, trans_of(trans_a), trans_of(trans_b),  \
+            *m, *n, *k, *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                 \
+    return Subroutine();                                                                           \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -73,13 +73,14 @@ void cblas_dgemv(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE TransA, CBLAS_INT M, CBLAS
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                             \
-  extern "C" void letter##gemv_(const char* trans, const int* m, const int* n, const T* alpha,  \
-                                const T* a, const int* lda, const T* x, const int* inc_x,       \
-                                const T* beta, T* y, const int* inc_y) {                        \
-    using namespace wgemm::blas;                                                                \
-    gemv<T>({"cblas_" #letter "gemv", true}, CblasColMajor, trans_of(trans), *m, *n, *alpha, a, \
-            *lda, x, *inc_x, *beta, y, *inc_y);                                                 \
+#define WGEMM_BLAS_NAMES(T, letter)                                                              \
+  extern "C" wgemm::blas::Subroutine letter##gemv_(                                              \
+      const char* trans, const int* m, const int* n, const T* alpha, const T* a, const int* lda, \
+      const T* x, const int* inc_x, const T* beta, T* y, const int* inc_y) {                     \
+    using namespace wgemm::blas;                                                                 \
+    gemv<T>({"cblas_" #letter "gemv", true}, CblasColMajor, trans_of(trans), *m, *n, *alpha, a,  \
+            *lda, x, *inc_x, *beta, y, *inc_y);                                                  \
+    return Subroutine();                                                                         \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -42,12 +42,13 @@ void cblas_dger(CBLAS_LAYOUT layout, CBLAS_INT M, CBLAS_INT N, double alpha, con
 
 #if WGEMM_BLAS_FORTRAN
 #define WGEMM_BLAS_NAMES(T, letter)                                                                \
-  extern "C" void letter##ger_(const int* m, const int* n, const T* alpha, const T* x,             \
-                               const int* inc_x, const T* y, const int* inc_y, T* a,               \
-                               const int* lda) {                                                   \
+  extern "C" wgemm::blas::Subroutine letter##ger_(const int* m, const int* n, const T* alpha,      \
+                                                  const T* x, const int* inc_x, const T* y,        \
+                                                  const int* inc_y, T* a, const int* lda) {        \
     using namespace wgemm::blas;                                                                   \
     ger<T>({"cblas_" #letter "ger", true}, CblasColMajor, *m, *n, *alpha, x, *inc_x, y, *inc_y, a, \
            *lda);                                                                                  \
+    return Subroutine();                                                                           \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

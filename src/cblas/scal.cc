@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "cblas.h"
+#include "cblas/arguments.h"
 
 namespace wgemm::blas {
 namespace {
@@ -25,9 +26,11 @@ void cblas_dscal(CBLAS_INT N, double alpha, double* X, CBLAS_INT incX) {
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                     \
-  extern "C" void letter##scal_(const int* n, const T* alpha, T* x, const int* inc_x) { \
-    wgemm::blas::scal(*n, *alpha, x, *inc_x);                                           \
+#define WGEMM_BLAS_NAMES(T, letter)                                                    \
+  extern "C" wgemm::blas::Subroutine letter##scal_(const int* n, const T* alpha, T* x, \
+                                                   const int* inc_x) {                 \
+    wgemm::blas::scal(*n, *alpha, x, *inc_x);                                          \
+    return wgemm::blas::Subroutine();                                                  \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

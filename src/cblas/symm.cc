@@ -53,7 +53,7 @@ void symm(const Caller& caller, int layout, int side, int uplo, int m, int n, T 
   const int line = row_major ? n : m;
   if (!are_allowed(caller,
                    {layout_of(layout), side_of(2, side), uplo_of(3, uplo), row_major ? cols : rows,
-                    row_major ? rows : cols, leading(7, "lda", lda, is_left ? m : n),
+                    row_major ? rows : cols, leading(8, "lda", lda, is_left ? m : n),
                     leading(10, "ldb", ldb, line), leading(13, "ldc", ldc, line)}))
     return;
   if (m == 0 || n == 0) return;
@@ -84,12 +84,13 @@ void cblas_dsymm(CBLAS_LAYOUT layout, CBLAS_SIDE Side, CBLAS_UPLO Uplo, CBLAS_IN
 
 #if WGEMM_BLAS_FORTRAN
 #define WGEMM_BLAS_NAMES(T, letter)                                                               \
-  extern "C" void letter##symm_(const char* side, const char* uplo, const int* m, const int* n,   \
-                                const T* alpha, const T* a, const int* lda, const T* b,           \
-                                const int* ldb, const T* beta, T* c, const int* ldc) {            \
+  extern "C" wgemm::blas::Subroutine letter##symm_(                                               \
+      const char* side, const char* uplo, const int* m, const int* n, const T* alpha, const T* a, \
+      const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc) {          \
     using namespace wgemm::blas;                                                                  \
     symm<T>({"cblas_" #letter "symm", true}, CblasColMajor, side_of(side), uplo_of(uplo), *m, *n, \
             *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                            \
+    return Subroutine();                                                                          \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -43,13 +43,14 @@ void cblas_dsyr2k(CBLAS_LAYOUT layout, CBLAS_UPLO Uplo, CBLAS_TRANSPOSE Trans, C
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                               \
-  extern "C" void letter##syr2k_(const char* uplo, const char* trans, const int* n, const int* k, \
-                                 const T* alpha, const T* a, const int* lda, const T* b,          \
-                                 const int* ldb, const T* beta, T* c, const int* ldc) {           \
-    using namespace wgemm::blas;                                                                  \
-    syr2k<T>({"cblas_" #letter "syr2k", true}, CblasColMajor, uplo_of(uplo), trans_of(trans), *n, \
-             *k, *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                       \
+#define WGEMM_BLAS_NAMES(T, letter)                                                                \
+  extern "C" wgemm::blas::Subroutine letter##syr2k_(                                               \
+      const char* uplo, const char* trans, const int* n, const int* k, const T* alpha, const T* a, \
+      const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc) {           \
+    using namespace wgemm::blas;                                                                   \
+    syr2k<T>({"cblas_" #letter "syr2k", true}, CblasColMajor, uplo_of(uplo), trans_of(trans), *n,  \
+             *k, *alpha, a, *lda, b, *ldb, *beta, c, *ldc);                                        \
+    return Subroutine();                                                                           \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -37,13 +37,14 @@ void cblas_dsyrk(CBLAS_LAYOUT layout, CBLAS_UPLO Uplo, CBLAS_TRANSPOSE Trans, CB
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                              \
-  extern "C" void letter##syrk_(const char* uplo, const char* trans, const int* n, const int* k, \
-                                const T* alpha, const T* a, const int* lda, const T* beta, T* c, \
-                                const int* ldc) {                                                \
-    using namespace wgemm::blas;                                                                 \
-    syrk<T>({"cblas_" #letter "syrk", true}, CblasColMajor, uplo_of(uplo), trans_of(trans), *n,  \
-            *k, *alpha, a, *lda, *beta, c, *ldc);                                                \
+#define WGEMM_BLAS_NAMES(T, letter)                                                                \
+  extern "C" wgemm::blas::Subroutine letter##syrk_(                                                \
+      const char* uplo, const char* trans, const int* n, const int* k, const T* alpha, const T* a, \
+      const int* lda, const T* beta, T* c, const int* ldc) {                                       \
+    using namespace wgemm::blas;                                                                   \
+    syrk<T>({"cblas_" #letter "syrk", true}, CblasColMajor, uplo_of(uplo), trans_of(trans), *n,    \
+            *k, *alpha, a, *lda, *beta, c, *ldc);                                                  \
+    return Subroutine();                                                                           \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -25,7 +25,7 @@ struct TriangleProduct {
 };
 
 // Rows of a triangle that is computed without products, and columns of X that it takes at a time.
-inline constexpr int64_t kTriangleRows = 16, kTriangleCols = 16;
+inline constexpr int64_t kTriangleRows = 16, kTriangleCols = 32;
 
 // Where a larger triangle is cut.
 inline int64_t triangle_half(int64_t m) {

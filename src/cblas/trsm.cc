@@ -56,13 +56,14 @@ void cblas_dtrsm(CBLAS_LAYOUT layout, CBLAS_SIDE Side, CBLAS_UPLO Uplo, CBLAS_TR
 }
 
 #if WGEMM_BLAS_FORTRAN
-#define WGEMM_BLAS_NAMES(T, letter)                                                           \
-  extern "C" void letter##trsm_(const char* side, const char* uplo, const char* trans,        \
-                                const char* diag, const int* m, const int* n, const T* alpha, \
-                                const T* a, const int* lda, T* b, const int* ldb) {           \
-    using namespace wgemm::blas;                                                              \
-    trsm<T>({"cblas_" #letter "trsm", true}, CblasColMajor, side_of(side), uplo_of(uplo),     \
-            trans_of(trans), diag_of(diag), *m, *n, *alpha, a, *lda, b, *ldb);                \
+#define WGEMM_BLAS_NAMES(T, letter)                                                          \
+  extern "C" wgemm::blas::Subroutine letter##trsm_(                                          \
+      const char* side, const char* uplo, const char* trans, const char* diag, const int* m, \
+      const int* n, const T* alpha, const T* a, const int* lda, T* b, const int* ldb) {      \
+    using namespace wgemm::blas;                                                             \
+    trsm<T>({"cblas_" #letter "trsm", true}, CblasColMajor, side_of(side), uplo_of(uplo),    \
+            trans_of(trans), diag_of(diag), *m, *n, *alpha, a, *lda, b, *ldb);               \
+    return Subroutine();                                                                     \
   }
 WGEMM_BLAS_NAMES(float, s)
 WGEMM_BLAS_NAMES(double, d)

@@ -10,8 +10,8 @@
  * - If alpha is 0, A and B are not read. If beta is 0, C and y are written without being read.
  * - If M, N or K makes an operand empty, a call does what the reference BLAS does.
  * - An argument that is not allowed is reported to cblas_xerbla(), and nothing is computed.
- * - There is no status. A call allocates scratch memory; without any, it computes in smaller
- * blocks, more slowly.
+ * - A call returns no status. If there is no memory for scratch, the call computes in smaller
+ *   blocks, which is slower.
  * - Calls may run on several threads at the same time. wgemm_cblas_set_threads() lets one call at a
  *   time compute on several threads.
  */
@@ -26,15 +26,21 @@ extern "C" {
 #define CBLAS_INT int
 #endif
 
-typedef enum CBLAS_LAYOUT { CblasRowMajor = 101, CblasColMajor = 102 } CBLAS_LAYOUT;
-typedef enum CBLAS_TRANSPOSE {
+#ifdef __cplusplus
+#define WGEMM_CBLAS_ANY : CBLAS_INT /* a wrong argument may have any value */
+#else
+#define WGEMM_CBLAS_ANY
+#endif
+typedef enum CBLAS_LAYOUT WGEMM_CBLAS_ANY { CblasRowMajor = 101, CblasColMajor = 102 } CBLAS_LAYOUT;
+typedef enum CBLAS_TRANSPOSE WGEMM_CBLAS_ANY {
   CblasNoTrans = 111,
   CblasTrans = 112,
   CblasConjTrans = 113
 } CBLAS_TRANSPOSE;
-typedef enum CBLAS_UPLO { CblasUpper = 121, CblasLower = 122 } CBLAS_UPLO;
-typedef enum CBLAS_DIAG { CblasNonUnit = 131, CblasUnit = 132 } CBLAS_DIAG;
-typedef enum CBLAS_SIDE { CblasLeft = 141, CblasRight = 142 } CBLAS_SIDE;
+typedef enum CBLAS_UPLO WGEMM_CBLAS_ANY { CblasUpper = 121, CblasLower = 122 } CBLAS_UPLO;
+typedef enum CBLAS_DIAG WGEMM_CBLAS_ANY { CblasNonUnit = 131, CblasUnit = 132 } CBLAS_DIAG;
+typedef enum CBLAS_SIDE WGEMM_CBLAS_ANY { CblasLeft = 141, CblasRight = 142 } CBLAS_SIDE;
+#undef WGEMM_CBLAS_ANY
 typedef CBLAS_LAYOUT CBLAS_ORDER; /* the older name */
 
 /* Sets the number of threads that a call may compute on, including its own: 1 at first. Returns the

@@ -8,6 +8,12 @@
 namespace wgemm {
 namespace {
 
+// Whether weights of a type may be packed as another. The same rule says which packed weights a
+// call takes with an operand of the type.
+bool packs_as(DType type, DType as) {
+  return type == as || (type == DType::kFloat32 && is_half(as));
+}
+
 // The types of weights that arrive in parts.
 bool comes_in_parts(DType type) {
   return type == DType::kFloat32 || type == DType::kFloat64 || is_half(type);
@@ -57,7 +63,7 @@ Status pack_problem(const char* op, const char* name, const PackArgs& args, Pack
                   static_cast<int64_t>(rank)});
   }
   const DType as = args.as.value_or(b.dtype);
-  if (as != b.dtype && !(b.dtype == DType::kFloat32 && is_half(as))) {
+  if (!packs_as(b.dtype, as)) {
     const bool is_known = static_cast<int>(as) < kDTypeCount;
     return error(Code::kDType, op, "as",
                  {"as is % and % has type %; it must be %%",
@@ -106,7 +112,7 @@ Status part_problem(const PackedWeights& weights, const PackPart& part, PackProb
   }
   const DType as = weights.dtype(), type = part.B.dtype;
   WGEMM_RETURN_IF_ERROR(check_tensor(op, "B", part.B, true));
-  if (type != as && !(type == DType::kFloat32 && is_half(as))) {
+  if (!packs_as(type, as)) {
     return error(Code::kDType, op, "B",
                  {"B has type % and weights has type %; it must be %%", dtype_name(type),
                   dtype_name(as), dtype_name(as), is_half(as) ? " or float32" : ""});
@@ -157,8 +163,7 @@ Status check_packed(const char* op, const char* name, const PackedWeights& weigh
     return error(Code::kArgument, op, flag,
                  {"% is set and % is packed; transpose when packing, by trans", flag, name});
   }
-  if (expected != PackFor::kQGemm && weights.dtype() != a.dtype &&
-      !(a.dtype == DType::kFloat32 && is_half(weights.dtype()))) {
+  if (expected != PackFor::kQGemm && !packs_as(a.dtype, weights.dtype())) {
     return error(Code::kDType, op, name,
                  {"% is packed as % and % has type %; they must be the same, or float16 or "
                   "bfloat16 for a float32 %",

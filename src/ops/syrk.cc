@@ -35,7 +35,7 @@ Status check_y(const SyrkArgs& args, int64_t n) {
   const int64_t shape[2] = {n, n};
   WGEMM_RETURN_IF_ERROR(check_same_dtype(kOp, "Y", args.Y.dtype, "A", args.A.dtype));
   WGEMM_RETURN_IF_ERROR(check_output(kOp, "Y", args.Y, shape));
-  return check_overlap(kOp, "Y", args.Y, "A", &args.A, "it must not overlap A");
+  return check_overlap(kOp, "Y", args.Y, "A", &args.A, "it must overlap no input");
 }
 
 }  // namespace

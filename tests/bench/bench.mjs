@@ -24,12 +24,18 @@
 //                           bytes: 20 minutes
 //       --filter "clustered 10,000"  --threads, --json
 //       --count 1000000 --sides wgemm,loop  other numbers of vectors, and some contestants
+//     --accuracy            the largest and the mean error of each operation and type, and what
+//                           strict mode costs: 2 minutes
+//       --filter "gemm float32"  --threads, --json
 //     --wide                V8 with and without the flag that joins vectors of 16 bytes, in
 //                           two processes, next to a loop in registers: 2 minutes
 //       --filter float32
 //     --kernels             every micro-kernel, and whether the table prefers the fastest
 //       --engine node,chromium,firefox,webkit  some of Node and the browsers that are installed
 //       --build relaxed|simd128  --filter float32
+//     --cblas               cblas.h in a wasm module: gemm next to wg.gemm and to loops, syrk and
+//                           trsm next to gemm: 2 minutes
+//       --build simd128  --filter "syrk float32"
 //     --arm                 inner loops of kernels for ARM, as V8 compiles them, and their speed by
 //                           models of processors: no measurement
 //       --filter float32
@@ -67,11 +73,13 @@ const options = {
   attention: { type: 'boolean', default: false },
   search: { type: 'boolean', default: false },
   sides: { type: 'string' },
+  accuracy: { type: 'boolean', default: false },
   random: { type: 'boolean', default: false },
   count: { type: 'string' },
   seed: { type: 'string' },
   wide: { type: 'boolean', default: false },
   kernels: { type: 'boolean', default: false },
+  cblas: { type: 'boolean', default: false },
   arm: { type: 'boolean', default: false },
   engine: { type: 'string' },
   build: { type: 'string' },
@@ -80,29 +88,33 @@ const options = {
 await main(async () => {
   const args = readArguments();
   if (args.kernels) return (await import('./kernels.mjs')).rankKernels(args);
+  if (args.cblas) return (await import('./cblas.mjs')).raceCblas(args);
   if (args.wide) return (await import('./wide.mjs')).compareVectors(args);
   if (args.arm) return (await import('./arm.mjs')).modelArm(args);
   if (args.calls) return (await import('./calls.mjs')).countCalls(args);
   if (args.attention) return (await import('./attention.mjs')).raceAttention(args);
   if (args.search) return raceSearch(args);
+  if (args.accuracy) return findErrors(args);
   if (args.models) return raceModels(args);
   await (args.random ? raceRandom : measureAll)(args);
 });
 
 function readArguments() {
   const args = readOptions(options);
-  const isAlone = args.kernels || args.arm || args.wide;
-  if (!args.kernels && args.build !== undefined)
-    fail('bench: --build is for --kernels: say that too');
+  const isAlone = args.kernels || args.cblas || args.arm || args.wide;
+  if (!args.kernels && !args.cblas && args.build !== undefined)
+    fail('bench: --build is for --kernels and --cblas: say one of them, too');
   if (!args.random && args.seed !== undefined) fail('bench: --seed is for --random: say that too');
   if (!args.random && !args.search && args.count !== undefined)
     fail('bench: --count is for --random and --search: say one of them, too');
   if (!args.search && args.sides !== undefined)
     fail('bench: --sides is for --search: say that too');
   if (isAlone && args.threads > 1)
-    fail('bench: --kernels, --arm and --wide take no --threads: they measure one thread');
-  if ((args.calls || args.attention || args.search) && args.engine)
-    fail('bench: --calls, --attention and --search take no --engine: they run in Node');
+    fail('bench: --kernels, --cblas, --arm and --wide take no --threads: they measure one thread');
+  if ((args.calls || args.attention || args.search || args.cblas || args.accuracy) && args.engine) {
+    const options = '--calls, --attention, --search, --cblas and --accuracy';
+    fail(`bench: ${options} take no --engine: they run in Node`);
+  }
   if (args.models && (args.targets || args.svg))
     fail('bench: --models takes no --targets and no --svg: it has no targets and no picture');
   const { engine = 'node' } = args;
@@ -179,6 +191,16 @@ async function raceSearch({ json, filter, threads, count, sides }) {
   const cases = await search.raceSearch({ threads, filter, counts, sides: sides?.split(',') });
   const about = { date: new Date().toISOString(), processor: processorName(), threads };
   write(json, { ...about, kind: 'search', cases });
+}
+
+async function findErrors({ json, filter, threads }) {
+  mkdirSync(dirname(json), { recursive: true });
+  const { measureAccuracy } = await import('./accuracy.mjs');
+  console.log(`${processorName()}, Node ${process.version}, ${threadsText(threads)}`);
+  const measured = await measureAccuracy({ threads, filter });
+  const engine = { name: 'Node', version: process.versions.node };
+  const about = { date: new Date().toISOString(), processor: processorName(), engine, threads };
+  write(json, { ...about, kind: 'accuracy', ...measured });
 }
 
 async function raceModels({ json, filter, compare, engine, threads }) {

@@ -1,12 +1,21 @@
-// Builds the program that program.mjs loads.
+// Builds the programs that program.mjs loads.
 import { join } from 'node:path';
 import { buildPreset } from '../../scripts/build.mjs';
-import { root } from '../../scripts/run.mjs';
+import { fail, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
 
 export const fileOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
 
-export async function buildPrograms(builds) {
+/** The first that the engine accepts, as createGemm chooses if the engine fuses multiply-adds. */
+export const builds = ['relaxed', 'simd128'];
+
+/** Fails if the option --build names another build. */
+export function checkBuild(build) {
+  if (!builds.includes(build))
+    fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
+}
+
+export async function buildPrograms(builds, name = 'wgemm_bench_kernels') {
   await setUp('wasm');
-  for (const build of builds) await buildPreset(`wasm-${build}`, 'wgemm_bench_kernels');
+  for (const build of builds) await buildPreset(`wasm-${build}`, name);
 }

@@ -129,6 +129,19 @@ const gemmCases = [
     `${each.suffix ?? ''}`,
 }));
 
+// syrk next to gemm, which multiplies A by its transpose, too.
+const syrkCases = [512, 1000].map((size) => ({
+  dtype: 'float32',
+  ...cube(size),
+  operation: 'gemm',
+  transB: true,
+  isGram: true,
+  own: [raw, { name: 'syrk' }],
+  peers: [],
+  goals: [faster('wgemm, syrk', 1.7, { than: 'wgemm' })],
+  name: `syrk float32 ${sizeOf(cube(size))}`,
+}));
+
 // B uses all bits of its type, unless `bits` says how many. The result is float32 by default.
 const u8s8 = { typeOfA: 'uint8', typeOfB: 'int8' };
 const combinations = ['uint8', 'int8'].flatMap((typeOfA) =>
@@ -413,6 +426,7 @@ export const cases = [
   ...smallCases,
   ...narrowCases,
   ...gemmCases,
+  ...syrkCases,
   ...matmulCases,
   ...qgemmCases,
   ...integerCases,

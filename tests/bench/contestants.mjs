@@ -133,7 +133,8 @@ function dataOf(problem) {
   return problem.operation === 'qgemm' ? qgemmData(problem) : matricesOf(problem);
 }
 
-function matricesOf({ dtype, m, n, k, batch, transA, transB, sharesA, isVectors }) {
+/** `isGram`: B is A. */
+function matricesOf({ dtype, m, n, k, batch, transA, transB, sharesA, isVectors, isGram }) {
   const tensor = (rows, columns, seed, count = batch) => ({
     shape: isVectors ? [k] : count ? [count, rows, columns] : [rows, columns],
     data: randomArray(dtype, (count ?? 1) * rows * columns, seed),
@@ -141,7 +142,7 @@ function matricesOf({ dtype, m, n, k, batch, transA, transB, sharesA, isVectors 
   const ofA = sharesA ? null : batch;
   return {
     a: transA ? tensor(k, m, 1, ofA) : tensor(m, k, 1, ofA),
-    b: transB ? tensor(n, k, 2) : tensor(k, n, 2),
+    b: transB ? tensor(n, k, isGram ? 1 : 2) : tensor(k, n, 2),
   };
 }
 
@@ -153,6 +154,7 @@ export function ownOn(wg, problem, form, data = dataOf(problem)) {
   if (isInteger(problem.operation)) return integerOn(wg, problem, form, data);
   if (problem.operation === 'matmulNBits')
     return form.floats ? floatsOn(wg, problem, data) : nbitsOn(wg, problem, form, data);
+  if (form.name === 'syrk') return syrkOn(wg, problem, data);
   if (problem.operation === 'matmul')
     return form.oneByOne ? gemmsOn(wg, problem, data) : matmulOn(wg, problem, data);
   return gemmOn(
@@ -191,6 +193,12 @@ export function gemmOn(
   const isBare = arrays && !transA && !transB && !out;
   const options = isBare ? undefined : { transA, transB: packed ? false : transB, out };
   return wgemmCalls(wg, 'gemm', [x, w, null, options], memory);
+}
+
+function syrkOn(wg, { n, dtype }, { a }) {
+  const memory = memoryOf(wg);
+  const args = [memory.tensor(dtype, a), { out: memory.result(dtype, [n, n]) }];
+  return wgemmCalls(wg, 'syrk', args, memory);
 }
 
 export function qgemmOn(

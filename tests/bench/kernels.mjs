@@ -6,12 +6,10 @@ import { findBrowser, variableOf } from '../../scripts/browsers.mjs';
 import { fail, root } from '../../scripts/run.mjs';
 import { engineNames as browsers, openIn, titleOf, versionOf } from '../browser/engines.mjs';
 import { isolation, startServer, strictPolicy } from '../browser/server.mjs';
-import { buildPrograms } from './build-programs.mjs';
+import { buildPrograms, builds, checkBuild } from './build-programs.mjs';
 import { loadProgram } from './program.mjs';
 import { raceKernels } from './race.mjs';
 
-// The first that the engine accepts, as createGemm chooses if the engine fuses multiply-adds.
-const builds = ['relaxed', 'simd128'];
 const engines = ['node', ...browsers];
 const timeout = 300; // seconds, for a machine that is slow or busy
 
@@ -27,8 +25,7 @@ const quiet = 1.06;
  *   `filter`: text that the names of products must contain, such as 'float32'
  */
 export async function rankKernels({ engine, build, filter }) {
-  if (build !== undefined && !builds.includes(build))
-    fail(`bench: there is no build '${build}'; there are ${builds.join(' and ')}`);
+  if (build !== undefined) checkBuild(build);
   const asked = engine?.split(',') ?? engines;
   const unknown = asked.find((name) => !engines.includes(name));
   if (unknown !== undefined)

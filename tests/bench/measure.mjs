@@ -38,7 +38,8 @@ export async function measure(problem, contestants, turns) {
   };
 }
 
-function checkEqual(own, other, tolerance, who) {
+/** Throws if two results differ by more than the tolerance. `who`: names them, for the message. */
+export function checkEqual(own, other, tolerance, who) {
   if (own.length !== other.length)
     throw new Error(`${who} give ${own.length} and ${other.length} elements`);
   own.forEach((value, i) => {

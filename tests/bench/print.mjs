@@ -11,6 +11,11 @@ export function duration(ms) {
   return ms < 0.1 ? `${(ms * 1000).toFixed(2)} us` : `${ms.toFixed(2)} ms`;
 }
 
+/** How much of the speed of `fast` the slower one loses, by the best times. */
+export function lossText({ fast, strict }) {
+  return `${Math.round(100 * Math.max(0, 1 - fast.best / strict.best))}%`;
+}
+
 const rateOf = ({ operations, best }) => operations / best / 1e6;
 const speed = (contestant) => rateOf(contestant).toFixed(1);
 

@@ -239,6 +239,20 @@ const makers = {
       weights: packing(random, weights.data, 1, { op: 'matmulNBits' }),
     };
   },
+  syrk(random, sizesOf) {
+    const dtype = random.pick(['float32', 'float64']);
+    const [n, , k] = sizesOf(random);
+    const transA = flag(random);
+    const special = { isSpecial: random.upTo(9) === 0 };
+    return {
+      dtype,
+      sizes: [n, n, k],
+      args: [
+        laidOut(random, dtype, swapped(transA, n, k), special),
+        { transA, ...(flag(random) && { alpha: 0.37 }), ...outOf(random, dtype, [n, n]) },
+      ],
+    };
+  },
   /** A layer. */
   run(random, sizesOf) {
     const [m, n, k] = sizesOf(random);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "wgemm.h"
@@ -58,6 +59,12 @@ struct Array {
   }
   size_t place(int64_t row, int64_t col) const {
     return static_cast<size_t>(offset + row * strides[0] + col * strides[1]);
+  }
+  // Of element `last` of the row at `index`.
+  size_t place(std::span<const int64_t> index, int64_t last) const {
+    int64_t at = offset + last * strides.back();
+    for (size_t axis = 0; axis + 1 < dims.size(); ++axis) at += index[axis] * strides[axis];
+    return static_cast<size_t>(at);
   }
   std::vector<T> values() const { return {data.get(), data.get() + length}; }
 };

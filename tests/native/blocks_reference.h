@@ -166,13 +166,6 @@ inline void fill_block(std::mt19937& random, const BlockFile& file, float size, 
 
 // Products ----------------------------------------------------------------------------------------
 
-// The scale of a block of A at accuracy level 4.
-inline float scale_of_row(std::span<const float> block) {
-  float most = 0;
-  for (const float x : block) most = std::isnan(x) || std::fabs(x) > most ? std::fabs(x) : most;
-  return most / 127;
-}
-
 // A row of A at accuracy level 4.
 struct QuantizedRow {
   std::vector<float> scales;  // of each block
@@ -225,20 +218,9 @@ inline float reference_level_4(const BlockFile& file, std::span<const BlockNumbe
   return acc;
 }
 
-// The same at level 0: in float32 with ascending k; in float64; and the sums that bound its error.
-struct ReferenceLevel0 {
-  float value = 0;
-  double exact = 0, magnitude = 0, underflow = 0;
-
-  // |y - exact| is at most this: bias included.
-  double bound(int64_t k, double bias) const {
-    const double steps = static_cast<double>(k) + 4;
-    return std::min(steps, 4 * std::sqrt(steps)) * 0x1p-24 * (magnitude + std::fabs(bias)) +
-           0x1p-149 * underflow;
-  }
-};
+// The same at level 0, with ascending k.
 WGEMM_REFERENCE_LOOP inline void add_block(const BlockNumbers& w, int zero, const float* a,
-                                           size_t steps, ReferenceLevel0* sums) {
+                                           size_t steps, ReferenceElement* sums) {
   const int16_t *codes = w.codes.data(), *subs = w.subs.data(), *minima = w.minima.data();
   const auto scale = static_cast<double>(w.scale), second = static_cast<double>(w.second);
   for (size_t i = 0; i < steps; ++i) {
@@ -253,9 +235,9 @@ WGEMM_REFERENCE_LOOP inline void add_block(const BlockNumbers& w, int zero, cons
     sums->underflow += 1 + std::fabs(x) + factor + offset;
   }
 }
-inline ReferenceLevel0 reference_level_0(const BlockFile& file,
-                                         std::span<const BlockNumbers> column, const float* a) {
-  ReferenceLevel0 sums;
+inline ReferenceElement reference_level_0(const BlockFile& file,
+                                          std::span<const BlockNumbers> column, const float* a) {
+  ReferenceElement sums;
   const auto steps = static_cast<size_t>(file.steps);
   for (size_t b = 0; b < column.size(); ++b)
     add_block(column[b], file.zero, a + b * steps, steps, &sums);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -23,10 +22,12 @@
 #include "engine.h"
 #include "kernels/kernel.h"
 #include "layout.h"
+#include "nbits_tester.h"
 #include "ops/ops.h"
 #include "out_of_core_tensor.h"
 #include "pack/nbits.h"
 #include "plan/select_kernel.h"
+#include "serialized.h"
 #include "threads.h"
 #include "values.h"
 
@@ -65,10 +66,7 @@ struct Case {
          << " from " << activation.min << " to " << activation.max << " " << text_of(a, y_layout)
          << " limit " << out_of_core.limit << (specials ? " specials" : "")
          << (corners ? " corners" : "") << " sizes " << a_size << " " << scale_size;
-    if (options.has_value()) {
-      text << " kernel=" << (options->kernel != nullptr ? options->kernel->name : "any")
-           << " mc=" << options->mc << " nc=" << options->nc << " kc=" << options->kc;
-    }
+    if (options.has_value()) text << text_of(*options);
     text << " seed=" << seed;
     return text.str();
   }
@@ -115,12 +113,6 @@ struct Weights {
   }
 };
 
-std::vector<std::byte> serialized(const PackedWeights& packed) {
-  std::vector<std::byte> bytes(serialized_bytes(packed));
-  EXPECT_TRUE(serialize(packed, bytes).ok());
-  return bytes;
-}
-
 // Packs parts of any size in any order. Some come twice, at first with other bytes.
 void pack_parts(std::mt19937& random, const Weights& w, PackedWeights* packed) {
   std::vector<std::pair<int64_t, int64_t>> parts;  // first and count
@@ -161,12 +153,7 @@ void run_typed(const Case& c) {
     return std::uniform_real_distribution<float>(low, high)(random);
   };
   for (size_t i = 0; i < a.length; ++i) {
-    float value = uniform(-2, 2) * c.a_size;
-    if (random() % 16 == 0) value = 0;
-    if (c.specials && random() % 40 == 0) {
-      const float values[] = {INFINITY, -INFINITY, NAN, 0x1p-149F, -0x1p-140F};
-      value = values[random() % 5];
-    }
+    float value = random_element(random, c.a_size, c.specials);
     if (c.values == ValuesOfA::kOfOneSize)
       value = c.a_size * (random() % 2 == 0 ? -1.0F : 1.0F) *
               (i % static_cast<size_t>(file.steps) == 3 ? 100.0F / 127 : 1.0F);
@@ -175,15 +162,14 @@ void run_typed(const Case& c) {
   if (random() % 2 == 0 && c.blocks > 1 && a.length > 0 && c.a_layout.is_plain())
     std::fill_n(a.data.get(), file.steps, rounded<T>(0.0F));  // a block of zeros
   for (size_t i = 0; i < bias.length; ++i) bias.data[i] = rounded<T>(uniform(-3, 3));
-  if (y.length != 0) std::memset(static_cast<void*>(y.data.get()), 0x5a, y.length * sizeof(T));
+  if (y.length != 0)
+    std::memset(static_cast<void*>(y.data.get()), kUntouched, y.length * sizeof(T));
 
-  const bool is_out_of_core = c.out_of_core.limit != 0;
-  const int threads = c.threads != 0 && WGEMM_THREADS ? c.threads : test_threads();
   Context own(0, c.strict ? Determinism::kStrict : Determinism::kFast);
-  const bool shares = !c.strict && !is_out_of_core && c.threads == 0;
+  const bool shares = !c.strict && c.out_of_core.limit == 0 && c.threads == 0;
   Context& context = shares ? test_context() : own;
   if (!shares) {
-    ASSERT_TRUE(own.set_threads(threads).ok());
+    ASSERT_TRUE(own.set_threads(threads_of(c)).ok());
   }
 
   PackedWeights packed;
@@ -200,7 +186,7 @@ void run_typed(const Case& c) {
   EXPECT_EQ(packed.k(), k);
   EXPECT_EQ(packed.n(), c.n);
   if (c.serialized) {
-    const std::vector<std::byte> bytes = serialized(packed);
+    const Bytes bytes = serialized(packed);
     PackedWeights other;
     status = deserialize(context, bytes, &other);
     ASSERT_TRUE(status.ok()) << status.message;
@@ -228,82 +214,18 @@ void run_typed(const Case& c) {
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(text_of({shape, rank}), text_of(y_dims));
   args.Y = make_tensor<void>(y, c.type, c.y_layout);
-  if (is_out_of_core) {
-    OutOfCoreSetup setup = c.out_of_core;
-    if (c.strict) setup.determinism = Determinism::kStrict;
-    status = check_out_of_core(&matmul_nbits, args, setup, threads, &args.A, &args.weights.B,
-                               &args.bias, &args.Y);
-  } else if (c.prepared) {
-    PreparedCall call;
-    status = prepare(context, args, &call);
-    ASSERT_TRUE(status.ok()) << status.message;
-    args = {};
-    EXPECT_TRUE(wgemm::run(call).ok());
-    status = wgemm::run(call);
-  } else if (c.options.has_value() || threads > 1) {
-    MatMulProblem p;
-    status = nbits_problem(args, true, &p);
-    PlanOptions options = fitting(test_options(c.options.value_or(PlanOptions{})), p.problem);
-    if (threads > 1 && options.tasks == 0) options.tasks = 5;
-    if (status.ok()) status = wgemm::run(context, "matmulNBits", p.problem, options);
-  } else {
-    status = matmul_nbits(context, args);
-  }
+  status = compute(c, context, args);
   ASSERT_TRUE(status.ok()) << status.message;
   before.expect_unchanged();
   EXPECT_EQ(context.bytes_in_use(), in_use);
 
   const bool quantizes = c.level == 4;
-  std::vector<bool> written(y.length);
-  bool is_wrong = false;
-  const auto place_in = [](const auto& array, std::span<const int64_t> index, int64_t last) {
-    int64_t place = array.offset;
-    for (size_t i = 0; i + 1 < array.dims.size(); ++i) place += index[i] * array.strides[i];
-    return static_cast<size_t>(place + last * array.strides.back());
-  };
-  const auto bounded = [&](auto x) {
-    using X = decltype(x);
-    const X low = static_cast<float>(c.activation.min), high = static_cast<float>(c.activation.max);
-    return x < low ? low : x > high ? high : x;
-  };
-  for_each_index(c.a, [&](std::span<const int64_t> index) {
-    std::vector<float> row;
-    for (int64_t i = 0; i < k; ++i) row.push_back(convert<float>(a.data[place_in(a, index, i)]));
-    const QuantizedRow quantized(row, static_cast<size_t>(file.steps));
-    for (int64_t j = 0; j < c.n; ++j) {
-      const float addend = c.has_bias ? convert<float>(bias.data[static_cast<size_t>(j)]) : 0;
-      const size_t at = place_in(y, index, j);
-      const T found = y.data[at];
-      const float got = convert<float>(found);
-      written[at] = true;
-      ReferenceLevel0 floats;
-      if (!quantizes) floats = reference_level_0(file, weights.column(j), row.data());
-      const float sum =
-          quantizes ? reference_level_4(file, weights.column(j), quantized) : floats.value;
-      const float wanted = !c.has_bias ? sum : k == 0 ? addend : sum + addend;
-      const T rounded_wanted = rounded<T>(bounded(wanted));
-      bool is_right = true;
-      if (std::isnan(wanted)) {
-        is_right = std::isnan(got);
-      } else if (quantizes || c.strict || !std::isfinite(wanted)) {
-        is_right = std::memcmp(&found, &rounded_wanted, sizeof(T)) == 0;
-      }
-      if (!quantizes && std::isfinite(wanted)) {
-        const auto term = static_cast<double>(addend);
-        const double value = floats.exact + term, bound = floats.bound(k, term);
-        const auto low = convert<float>(rounded<T>(bounded(value - bound))),
-                   high = convert<float>(rounded<T>(bounded(value + bound)));
-        is_right = is_right && low <= got && got <= high;
-      }
-      if (!is_right && !std::exchange(is_wrong, true))
-        ADD_FAILURE() << text_of(index) << " column " << j << ": " << got << ", not " << wanted;
-    }
+  check_result(c, quantizes, a, bias, y, [&](std::span<const float> row) {
+    return [&, row, quantized = QuantizedRow(row, static_cast<size_t>(file.steps))](int64_t j) {
+      if (!quantizes) return reference_level_0(file, weights.column(j), row.data());
+      return ReferenceElement{.value = reference_level_4(file, weights.column(j), quantized)};
+    };
   });
-  for (size_t i = 0; i < y.length; ++i) {
-    T untouched;
-    std::memset(static_cast<void*>(&untouched), 0x5a, sizeof(T));
-    EXPECT_TRUE(written[i] || std::memcmp(&y.data[i], &untouched, sizeof(T)) == 0) << i;
-  }
 }
 
 void run(const Case& c) {
@@ -311,8 +233,6 @@ void run(const Case& c) {
   if (c.type == DType::kFloat16) return run_typed<Float16>(c);
   run_typed<BFloat16>(c);
 }
-
-constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 
 class Blocks : public ::testing::TestWithParam<BlockFormat> {
  protected:
@@ -488,7 +408,7 @@ Case any(BlockFormat format, uint32_t seed) {
   Case c;
   c.format = format;
   c.seed = seed;
-  c.type = kTypes[draw.below(3)];
+  c.type = kTypesOfA[draw.below(3)];
   c.a.clear();
   for (int64_t rank = draw.below(4); rank > 0; --rank)
     c.a.push_back(draw.one_in(20) ? 0 : draw.one_of({1, 1, 2, 3, 5, 9}));
@@ -524,7 +444,7 @@ TEST_P(Blocks, InfinitiesNanAndSubnormals) {
     const Simulated simulated(engine);
     for (uint32_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
       Draw draw(seed);
-      run(with({.type = kTypes[draw.below(3)],
+      run(with({.type = kTypesOfA[draw.below(3)],
                 .a = {draw.one_of({1, 1, 1, 2, 7})},
                 .n = draw.one_of({1, 7, 8, 17}),
                 .blocks = draw.one_of({1, 1, 2, 3}),
@@ -691,7 +611,7 @@ TEST_P(Blocks, OutOfCoreAtRandom) {
     const SmallShape small(random);
     OutOfCoreSetup setup = small_setup(random);
     setup.operands = random() % 2 != 0 ? 9 : 13;  // A and Y, and maybe bias
-    run(with({.type = kTypes[draw.below(3)],
+    run(with({.type = kTypesOfA[draw.below(3)],
               .a = {small.m},
               .n = small.n,
               .blocks = file().steps == 32 ? small.k / 32 : draw.below(4),

@@ -1,6 +1,7 @@
-// Random calls of every function of cblas.h, compared with their definitions. WGEMM_TEST_CALLS says
-// how many calls each function makes, per type. A failure names its seed;
-// WGEMM_TEST_SEED=seed WGEMM_TEST_CALLS=1 makes that call again.
+// Random calls of every function of cblas.h, compared with their definitions, and with the
+// reference BLAS if WGEMM_TEST_BLAS is the path of its library. WGEMM_TEST_CALLS says how many
+// calls each function makes, per type. A failure names its seed; WGEMM_TEST_SEED=seed
+// WGEMM_TEST_CALLS=1 makes that call again.
 #include "cblas.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +11,20 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
+
+#ifdef WGEMM_TEST_BLAS
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 namespace {
 
@@ -54,27 +63,69 @@ int number_of(const char* name, int usual) {
   return value == nullptr ? usual : std::atoi(value);
 }
 
-// The functions of a type.
+// The functions of a type: ours, or the reference's.
 template <typename T>
 struct Blas;
-#define WGEMM_TEST_BLAS(T, letter)                       \
-  template <>                                            \
-  struct Blas<T> {                                       \
-    static constexpr auto dot = cblas_##letter##dot;     \
-    static constexpr auto nrm2 = cblas_##letter##nrm2;   \
-    static constexpr auto axpy = cblas_##letter##axpy;   \
-    static constexpr auto scal = cblas_##letter##scal;   \
-    static constexpr auto gemv = cblas_##letter##gemv;   \
-    static constexpr auto ger = cblas_##letter##ger;     \
-    static constexpr auto gemm = cblas_##letter##gemm;   \
-    static constexpr auto symm = cblas_##letter##symm;   \
-    static constexpr auto syrk = cblas_##letter##syrk;   \
-    static constexpr auto syr2k = cblas_##letter##syr2k; \
-    static constexpr auto trmm = cblas_##letter##trmm;   \
-    static constexpr auto trsm = cblas_##letter##trsm;   \
-  }
-WGEMM_TEST_BLAS(float, s);
-WGEMM_TEST_BLAS(double, d);
+#define WGEMM_TEST_BLAS_FUNCTION(letter, function) \
+  decltype(&cblas_##letter##function) function = cblas_##letter##function;
+#define WGEMM_TEST_BLAS_TYPE(T, letter)     \
+  template <>                               \
+  struct Blas<T> {                          \
+    WGEMM_TEST_BLAS_FUNCTION(letter, dot)   \
+    WGEMM_TEST_BLAS_FUNCTION(letter, nrm2)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, axpy)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, scal)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, gemv)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, ger)   \
+    WGEMM_TEST_BLAS_FUNCTION(letter, gemm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, symm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, syrk)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, syr2k) \
+    WGEMM_TEST_BLAS_FUNCTION(letter, trmm)  \
+    WGEMM_TEST_BLAS_FUNCTION(letter, trsm)  \
+  };
+WGEMM_TEST_BLAS_TYPE(float, s)
+WGEMM_TEST_BLAS_TYPE(double, d)
+
+template <typename T>
+const Blas<T> ours;
+
+// The reference, or null.
+template <typename T>
+const Blas<T>* reference() {
+#ifdef WGEMM_TEST_BLAS
+  static const Blas<T> found = [] {
+    void* const library = dlopen(WGEMM_TEST_BLAS, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      std::fprintf(stderr, "%s\n", dlerror());
+      std::abort();
+    }
+    Blas<T> blas;
+    const auto find = [&](const char* name, auto* function) {
+      const std::string full = std::string("cblas_") + (sizeof(T) == 4 ? "s" : "d") + name;
+      *function = reinterpret_cast<std::remove_reference_t<decltype(*function)>>(
+          dlsym(library, full.c_str()));
+      if (*function == nullptr) std::abort();
+    };
+    find("dot", &blas.dot);
+    find("nrm2", &blas.nrm2);
+    find("axpy", &blas.axpy);
+    find("scal", &blas.scal);
+    find("gemv", &blas.gemv);
+    find("ger", &blas.ger);
+    find("gemm", &blas.gemm);
+    find("symm", &blas.symm);
+    find("syrk", &blas.syrk);
+    find("syr2k", &blas.syr2k);
+    find("trmm", &blas.trmm);
+    find("trsm", &blas.trsm);
+    return blas;
+  }();
+  return &found;
+#else
+  return nullptr;
+#endif
+}
 
 template <typename T>
 using Exact = std::conditional_t<sizeof(T) == 4, double, long double>;
@@ -108,7 +159,10 @@ struct Vector {
 // Draws a call.
 class Draw {
  public:
-  explicit Draw(int seed) : random_(static_cast<unsigned>(seed)) { specials_ = one_in(8); }
+  explicit Draw(int seed) : random_(static_cast<unsigned>(seed)) {
+    const int distances[] = {5, 40, 400};
+    if (one_in(4)) special_distance_ = distances[below(3)];
+  }
 
   int below(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
   bool one_in(int count) { return below(count) == 0; }
@@ -120,6 +174,13 @@ class Draw {
   CBLAS_UPLO uplo() { return one_in(2) ? CblasUpper : CblasLower; }
   CBLAS_SIDE side() { return one_in(2) ? CblasLeft : CblasRight; }
   CBLAS_DIAG diag() { return one_in(2) ? CblasUnit : CblasNonUnit; }
+  // beta, and factors of level 1.
+  template <typename T>
+  T any_factor() {
+    const T drawn = element<T>();
+    return std::isfinite(drawn) ? factor<T>() : drawn;
+  }
+  // alpha. If it were infinite, results would depend on whether it multiplies terms or their sum.
   template <typename T>
   T factor() {
     return one_in(4) ? T{0} : one_in(3) ? T{1} : one_in(3) ? T{-1} : number<T>();
@@ -130,10 +191,10 @@ class Draw {
   }
   template <typename T>
   T element() {
-    if (specials_ && one_in(60)) {
+    if (special_distance_ != 0 && one_in(special_distance_)) {
       const T values[] = {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
-                          std::numeric_limits<T>::quiet_NaN(), T{0}};
-      return values[below(4)];
+                          std::numeric_limits<T>::quiet_NaN(), T{0}, T{0}};
+      return values[below(5)];
     }
     return number<T>();
   }
@@ -163,44 +224,121 @@ class Draw {
 
  private:
   std::mt19937 random_;
-  bool specials_;
+  int special_distance_ = 0;  // one of n elements is special; 0: none is
 };
 
+// Results that are special by their definition, of the calls of a test.
+struct {
+  int64_t nan = 0, infinite = 0;
+} specials;
+
+// What is wrong with a result, or nothing.
 template <typename T>
-void expect_near(T found, Exact<T> exact, Exact<T> sum, int depth) {
+std::string difference(T found, Exact<T> exact, Exact<T> sum, int depth) {
   constexpr Exact<T> kEps = std::numeric_limits<T>::epsilon();
   const Exact<T> bound = sum * (depth + 8) * kEps + std::numeric_limits<T>::min();
-  if (std::isnan(exact)) {
-    EXPECT_TRUE(std::isnan(found)) << found << " instead of NaN";
-  } else if (std::isinf(exact)) {
-    EXPECT_EQ(found, static_cast<T>(exact));
-  } else {
-    EXPECT_LE(std::fabs(static_cast<Exact<T>>(found) - exact), bound)
-        << found << " instead of " << static_cast<double>(exact);
+  const bool is_near = std::isnan(exact)   ? std::isnan(found)
+                       : std::isinf(exact) ? found == static_cast<T>(exact)
+                                           : std::fabs(Exact<T>{found} - exact) <= bound;
+  if (is_near) return "";
+  return std::to_string(found) + " instead of " + std::to_string(exact);
+}
+
+// The outputs of a call. Output: Operand or Vector.
+template <typename Output>
+struct Outputs {
+  Output before, ours;
+  std::optional<Output> reference;
+};
+
+// Makes a call with the functions of ours, and with the reference's.
+template <typename T, typename Output, typename Call>
+Outputs<Output> call_both(const Output& before, const Call& call) {
+  Outputs<Output> outputs = {before, before, std::nullopt};
+  call(ours<T>, outputs.ours.data());
+  if (reference<T>() != nullptr) {
+    outputs.reference = before;
+    call(*reference<T>(), outputs.reference->data());
   }
+  return outputs;
+}
+
+// Whether the reference leaves out terms with a factor of 0, so that 0 * NaN adds nothing. Ours and
+// the definitions have all terms.
+enum class Zeros { kMultiplied, kMayBeSkipped };
+
+// Compares results with their definition.
+template <typename T>
+void expect_results(T found, const T* theirs, Exact<T> exact, Exact<T> sum, int depth, Zeros zeros,
+                    const std::function<std::string()>& name) {
+  specials.nan += std::isnan(exact);
+  specials.infinite += std::isinf(exact);
+  const std::string wrong = difference<T>(found, exact, sum, depth);
+  if (!wrong.empty()) ADD_FAILURE() << name() << ": " << wrong;
+  if (theirs == nullptr || (zeros == Zeros::kMayBeSkipped && std::isnan(exact))) return;
+  const std::string of_reference = difference<T>(*theirs, exact, sum, depth);
+  if (!of_reference.empty()) ADD_FAILURE() << name() << " of the reference: " << of_reference;
+}
+
+template <typename T>
+void expect_number(T found, std::optional<T> theirs, Exact<T> exact, Exact<T> sum, int depth,
+                   const char* name) {
+  expect_results<T>(found, theirs ? &*theirs : nullptr, exact, sum, depth, Zeros::kMultiplied,
+                    [&] { return name; });
+}
+
+// Expects that a call has left the other places as they were.
+template <typename T, typename Output>
+void expect_unchanged(const Outputs<Output>& outputs, const std::vector<bool>& is_written) {
+  const auto expect_same = [&](const Output& output, const char* name) {
+    for (size_t i = 0; i < is_written.size(); ++i) {
+      const T before = outputs.before.memory[i], now = output.memory[i];
+      ASSERT_TRUE(is_written[i] || before == now || (std::isnan(before) && std::isnan(now)))
+          << name << " changed place " << i;
+    }
+  };
+  expect_same(outputs.ours, "ours");
+  if (outputs.reference) expect_same(*outputs.reference, "the reference");
 }
 
 // Compares an output with its elements before. `define(i, j, &exact, &sum)` returns whether the
 // element is written.
 template <typename T, typename Define>
-void expect_matrix(const Operand<T>& before, const Operand<T>& found, int depth,
+void expect_matrix(const Outputs<Operand<T>>& outputs, int depth, Zeros zeros,
                    const Define& define) {
+  const Operand<T>& before = outputs.before;
   std::vector<bool> is_written(before.memory.size());
   for (int i = 0; i < before.rows; ++i) {
     for (int j = 0; j < before.cols; ++j) {
       Exact<T> exact = 0, sum = 0;
       if (!define(i, j, &exact, &sum)) continue;
-      SCOPED_TRACE("element " + std::to_string(i) + ", " + std::to_string(j));
-      is_written[before.place(i, j)] = true;
-      expect_near<T>(found(i, j), exact, sum, depth);
+      const size_t place = before.place(i, j);
+      is_written[place] = true;
+      expect_results<T>(outputs.ours.memory[place],
+                        outputs.reference ? &outputs.reference->memory[place] : nullptr, exact, sum,
+                        depth, zeros,
+                        [&] { return "element " + std::to_string(i) + ", " + std::to_string(j); });
       if (::testing::Test::HasFailure()) return;
     }
   }
-  for (size_t i = 0; i < is_written.size(); ++i) {
-    if (is_written[i]) continue;
-    const T a = before.memory[i], b = found.memory[i];
-    ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << "changed place " << i;
+  expect_unchanged<T>(outputs, is_written);
+}
+
+// The same for a vector.
+template <typename T, typename Define>
+void expect_vector(const Outputs<Vector<T>>& outputs, int depth, const Define& define) {
+  const Vector<T>& before = outputs.before;
+  std::vector<bool> is_written(before.memory.size());
+  for (int i = 0; i < before.size; ++i) {
+    Exact<T> exact = 0, sum = 0;
+    if (!define(i, &exact, &sum)) continue;
+    const size_t place = before.place(i);
+    is_written[place] = true;
+    expect_results<T>(outputs.ours.memory[place],
+                      outputs.reference ? &outputs.reference->memory[place] : nullptr, exact, sum,
+                      depth, Zeros::kMultiplied, [&] { return "element " + std::to_string(i); });
   }
+  expect_unchanged<T>(outputs, is_written);
 }
 
 // alpha * op(A) * op(B) + beta * C, for any A and B as functions of places.
@@ -227,6 +365,7 @@ class Cblas : public ::testing::Test {
   void run(const std::function<void(Draw&)>& call, int usual = 250) {
     const int calls = number_of("WGEMM_TEST_CALLS", usual), first = number_of("WGEMM_TEST_SEED", 0);
     reported = {};
+    specials = {};
     for (int seed = first; seed < first + calls; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       Draw draw(seed);
@@ -234,6 +373,10 @@ class Cblas : public ::testing::Test {
       if (HasFailure()) return;
     }
     EXPECT_EQ(reported.count, 0) << reported.message;
+    if (calls >= 250) {
+      EXPECT_GT(specials.nan, calls / 10) << "special values must be drawn";
+      EXPECT_GT(specials.infinite, calls / 10) << "special values must be drawn";
+    }
   }
 };
 using Types = ::testing::Types<float, double>;
@@ -250,18 +393,18 @@ void check_gemm(Draw& d) {
   const CBLAS_LAYOUT layout = d.layout();
   const CBLAS_TRANSPOSE ta = d.trans(), tb = d.trans();
   const int m = d.size(), n = d.size(), k = d.size();
-  const T alpha = d.factor<T>(), beta = d.factor<T>();
+  const T alpha = d.factor<T>(), beta = d.any_factor<T>();
   auto a = ta == CblasNoTrans ? d.matrix<T>(layout, m, k) : d.matrix<T>(layout, k, m),
-       b = tb == CblasNoTrans ? d.matrix<T>(layout, k, n) : d.matrix<T>(layout, n, k),
-       c = d.matrix<T>(layout, m, n);
-  const auto before = c;
-  Blas<T>::gemm(layout, ta, tb, m, n, k, alpha, a.data(), a.leading, b.data(), b.leading, beta,
-                c.data(), c.leading);
-  expect_matrix(before, c, k, [&](int i, int j, auto* exact, auto* sum) {
+       b = tb == CblasNoTrans ? d.matrix<T>(layout, k, n) : d.matrix<T>(layout, n, k);
+  const auto c = d.matrix<T>(layout, m, n);
+  const auto outputs = call_both<T>(c, [&](const Blas<T>& blas, T* out) {
+    blas.gemm(layout, ta, tb, m, n, k, alpha, a.data(), a.leading, b.data(), b.leading, beta, out,
+              c.leading);
+  });
+  expect_matrix(outputs, k, Zeros::kMultiplied, [&](int i, int j, auto* exact, auto* sum) {
     define_product<T>(
         k, alpha, [&](int p) { return ta == CblasNoTrans ? a(i, p) : a(p, i); },
-        [&](int p) { return tb == CblasNoTrans ? b(p, j) : b(j, p); }, beta, before(i, j), exact,
-        sum);
+        [&](int p) { return tb == CblasNoTrans ? b(p, j) : b(j, p); }, beta, c(i, j), exact, sum);
     return true;
   });
 }
@@ -273,25 +416,20 @@ TYPED_TEST(Cblas, Gemv) {
     const CBLAS_LAYOUT layout = d.layout();
     const CBLAS_TRANSPOSE ta = d.trans();
     const int m = d.one_in(20) ? 700 : d.size(), n = d.one_in(20) ? 1100 : d.size();
-    const T alpha = d.factor<T>(), beta = d.factor<T>();
+    const T alpha = d.factor<T>(), beta = d.any_factor<T>();
     auto a = d.matrix<T>(layout, m, n);
-    auto x = d.vector<T>(ta == CblasNoTrans ? n : m), y = d.vector<T>(ta == CblasNoTrans ? m : n);
-    const auto before = y;
-    Blas<T>::gemv(layout, ta, m, n, alpha, a.data(), a.leading, x.data(), x.step, beta, y.data(),
-                  y.step);
-    std::vector<bool> is_written(y.memory.size());
-    for (int i = 0; i < y.size && m != 0 && n != 0; ++i) {
-      Exact<T> exact, sum;
+    auto x = d.vector<T>(ta == CblasNoTrans ? n : m);
+    const auto y = d.vector<T>(ta == CblasNoTrans ? m : n);
+    const auto outputs = call_both<T>(y, [&](const Blas<T>& blas, T* out) {
+      blas.gemv(layout, ta, m, n, alpha, a.data(), a.leading, x.data(), x.step, beta, out, y.step);
+    });
+    expect_vector(outputs, x.size, [&](int i, auto* exact, auto* sum) {
+      if (m == 0 || n == 0) return false;
       define_product<T>(
           x.size, alpha, [&](int p) { return ta == CblasNoTrans ? a(i, p) : a(p, i); },
-          [&](int p) { return x[p]; }, beta, before[i], &exact, &sum);
-      expect_near<T>(y[i], exact, sum, x.size);
-      is_written[y.place(i)] = true;
-    }
-    for (size_t i = 0; i < is_written.size(); ++i) {
-      const T now = y.memory[i], then = before.memory[i];
-      EXPECT_TRUE(is_written[i] || now == then || std::isnan(then));
-    }
+          [&](int p) { return x[p]; }, beta, y[i], exact, sum);
+      return true;
+    });
   });
 }
 
@@ -302,15 +440,15 @@ TYPED_TEST(Cblas, Ger) {
     const int m = d.size(), n = d.size();
     const T alpha = d.factor<T>();
     auto x = d.vector<T>(m), y = d.vector<T>(n);
-    auto a = d.matrix<T>(layout, m, n);
-    const auto before = a;
-    Blas<T>::ger(layout, m, n, alpha, x.data(), x.step, y.data(), y.step, a.data(), a.leading);
-    expect_matrix(before, a, 1, [&](int i, int j, auto* exact, auto* sum) {
+    const auto a = d.matrix<T>(layout, m, n);
+    const auto outputs = call_both<T>(a, [&](const Blas<T>& blas, T* out) {
+      blas.ger(layout, m, n, alpha, x.data(), x.step, y.data(), y.step, out, a.leading);
+    });
+    expect_matrix(outputs, 1, Zeros::kMultiplied, [&](int i, int j, auto* exact, auto* sum) {
       // As in the reference, a factor of 0 changes nothing.
       if (alpha == 0 || (layout == CblasRowMajor ? x[i] : y[j]) == 0) return false;
       define_product<T>(
-          1, alpha, [&](int) { return x[i]; }, [&](int) { return y[j]; }, 1, before(i, j), exact,
-          sum);
+          1, alpha, [&](int) { return x[i]; }, [&](int) { return y[j]; }, 1, a(i, j), exact, sum);
       return true;
     });
   });
@@ -322,29 +460,31 @@ void check_update(Draw& d, bool is_twice) {
   const CBLAS_UPLO uplo = d.uplo();
   const CBLAS_TRANSPOSE trans = d.trans();
   const int n = d.size(), k = d.size();
-  const T alpha = d.factor<T>(), beta = d.factor<T>();
+  const T alpha = d.factor<T>(), beta = d.any_factor<T>();
   const auto draw = [&] {
     return trans == CblasNoTrans ? d.matrix<T>(layout, n, k) : d.matrix<T>(layout, k, n);
   };
-  auto a = draw(), b = draw(), c = d.matrix<T>(layout, n, n);
-  const auto before = c;
-  if (is_twice) {
-    Blas<T>::syr2k(layout, uplo, trans, n, k, alpha, a.data(), a.leading, b.data(), b.leading, beta,
-                   c.data(), c.leading);
-  } else {
-    Blas<T>::syrk(layout, uplo, trans, n, k, alpha, a.data(), a.leading, beta, c.data(), c.leading);
-  }
+  auto a = draw(), b = draw();
+  const auto c = d.matrix<T>(layout, n, n);
+  const auto outputs = call_both<T>(c, [&](const Blas<T>& blas, T* out) {
+    if (is_twice) {
+      blas.syr2k(layout, uplo, trans, n, k, alpha, a.data(), a.leading, b.data(), b.leading, beta,
+                 out, c.leading);
+    } else {
+      blas.syrk(layout, uplo, trans, n, k, alpha, a.data(), a.leading, beta, out, c.leading);
+    }
+  });
   const auto of = [&](const auto& matrix, int i, int p) {
     return trans == CblasNoTrans ? matrix(i, p) : matrix(p, i);
   };
-  expect_matrix(before, c, 2 * k, [&](int i, int j, auto* exact, auto* sum) {
+  expect_matrix(outputs, 2 * k, Zeros::kMayBeSkipped, [&](int i, int j, auto* exact, auto* sum) {
     if (uplo == CblasLower ? i < j : i > j) return false;
     define_product<T>(
         is_twice ? 2 * k : k, alpha, [&](int p) { return p < k ? of(a, i, p) : of(b, i, p - k); },
         [&](int p) { return !is_twice ? of(a, j, p)
                             : p < k   ? of(b, j, p)
                                       : of(a, j, p - k); },
-        beta, before(i, j), exact, sum);
+        beta, c(i, j), exact, sum);
     return true;
   });
 }
@@ -362,19 +502,20 @@ TYPED_TEST(Cblas, Symm) {
     const CBLAS_SIDE side = d.side();
     const CBLAS_UPLO uplo = d.uplo();
     const int m = d.size(), n = d.size(), k = side == CblasLeft ? m : n;
-    const T alpha = d.factor<T>(), beta = d.factor<T>();
-    auto a = d.matrix<T>(layout, k, k), b = d.matrix<T>(layout, m, n),
-         c = d.matrix<T>(layout, m, n);
-    const auto before = c;
-    Blas<T>::symm(layout, side, uplo, m, n, alpha, a.data(), a.leading, b.data(), b.leading, beta,
-                  c.data(), c.leading);
+    const T alpha = d.factor<T>(), beta = d.any_factor<T>();
+    auto a = d.matrix<T>(layout, k, k), b = d.matrix<T>(layout, m, n);
+    const auto c = d.matrix<T>(layout, m, n);
+    const auto outputs = call_both<T>(c, [&](const Blas<T>& blas, T* out) {
+      blas.symm(layout, side, uplo, m, n, alpha, a.data(), a.leading, b.data(), b.leading, beta,
+                out, c.leading);
+    });
     const auto symmetric = [&](int i, int j) {
       return (uplo == CblasLower) == (i >= j) ? a(i, j) : a(j, i);
     };
-    expect_matrix(before, c, k, [&](int i, int j, auto* exact, auto* sum) {
+    expect_matrix(outputs, k, Zeros::kMultiplied, [&](int i, int j, auto* exact, auto* sum) {
       define_product<T>(
           k, alpha, [&](int p) { return side == CblasLeft ? symmetric(i, p) : b(i, p); },
-          [&](int p) { return side == CblasLeft ? b(p, j) : symmetric(p, j); }, beta, before(i, j),
+          [&](int p) { return side == CblasLeft ? b(p, j) : symmetric(p, j); }, beta, c(i, j),
           exact, sum);
       return true;
     });
@@ -393,17 +534,20 @@ void check_triangle(Draw& d, bool solves) {
   const int m = d.size(), n = d.size(), k = side == CblasLeft ? m : n,
             lines = side == CblasLeft ? n : m;
   const T alpha = d.factor<T>();
-  auto a = d.matrix<T>(layout, k, k), b = d.matrix<T>(layout, m, n);
+  auto a = d.matrix<T>(layout, k, k);
+  const auto b = d.matrix<T>(layout, m, n);
   for (int i = 0; i < k; ++i) {
     for (int j = 0; j < k; ++j) {
       T& element = a.memory[a.place(i, j)];
       // Conditions are bounded, so that results are, too.
-      if (solves) element = i == j ? T{2} + d.number<T>() / 2 : element / static_cast<T>(k);
+      if (solves && i != j) element /= static_cast<T>(k);
+      if (solves && i == j && std::isfinite(element)) element = T{2} + element / 2;
     }
   }
-  const auto before = b;
-  (solves ? Blas<T>::trsm : Blas<T>::trmm)(layout, side, uplo, trans, diag, m, n, alpha, a.data(),
-                                           a.leading, b.data(), b.leading);
+  const auto outputs = call_both<T>(b, [&](const Blas<T>& blas, T* out) {
+    (solves ? blas.trsm : blas.trmm)(layout, side, uplo, trans, diag, m, n, alpha, a.data(),
+                                     a.leading, out, b.leading);
+  });
   // From the left: T * X. From the right: the transposes.
   const bool transposes = (trans != CblasNoTrans) == (side == CblasLeft),
              is_lower = (uplo == CblasLower) != transposes;
@@ -416,9 +560,7 @@ void check_triangle(Draw& d, bool solves) {
     return static_cast<size_t>(row) * static_cast<size_t>(lines) + static_cast<size_t>(line);
   };
   for (int line = 0; line < lines; ++line) {
-    const auto of_b = [&](int row) {
-      return E{side == CblasLeft ? before(row, line) : before(line, row)};
-    };
+    const auto of_b = [&](int row) { return E{side == CblasLeft ? b(row, line) : b(line, row)}; };
     for (int step = 0; step < k; ++step) {
       const int i = is_lower ? step : k - 1 - step;
       E sum = solves ? E{alpha} * of_b(i) : E{0}, size = solves ? std::fabs(sum) : E{0};
@@ -433,7 +575,8 @@ void check_triangle(Draw& d, bool solves) {
       sums[place(i, line)] = solves ? 2 * size + 2 : size;
     }
   }
-  expect_matrix(before, b, solves ? 2 * k : k, [&](int i, int j, auto* exact, auto* sum) {
+  const int depth = solves ? 2 * k : k;
+  expect_matrix(outputs, depth, Zeros::kMayBeSkipped, [&](int i, int j, auto* exact, auto* sum) {
     const size_t at = side == CblasLeft ? place(i, j) : place(j, i);
     *exact = x[at];
     *sum = sums[at];
@@ -459,22 +602,32 @@ TYPED_TEST(Cblas, Level1) {
       sum += std::fabs(E{x[i]} * E{y[i]});
       squares += E{x[i]} * E{x[i]};
     }
-    expect_near<T>(Blas<T>::dot(n, x.data(), x.step, y.data(), y.step), exact, sum, n);
+    const Blas<T>* const other = reference<T>();
+    const auto both = [&](const char* name, E defined, E terms, const auto& call) {
+      expect_number<T>(call(ours<T>), other ? std::optional<T>(call(*other)) : std::nullopt,
+                       defined, terms, n, name);
+    };
+    both("dot", exact, sum,
+         [&](const Blas<T>& blas) { return blas.dot(n, x.data(), x.step, y.data(), y.step); });
     const E norm = std::sqrt(squares);
-    expect_near<T>(Blas<T>::nrm2(n, x.data(), x.step), norm, norm, n);
-    const T alpha = d.factor<T>();
-    auto changed = y;
-    Blas<T>::axpy(n, alpha, x.data(), x.step, changed.data(), changed.step);
-    for (int i = 0; i < n && alpha != 0; ++i) {
+    both("nrm2", norm, norm, [&](const Blas<T>& blas) { return blas.nrm2(n, x.data(), x.step); });
+    const T alpha = d.any_factor<T>();
+    const auto added = call_both<T>(y, [&](const Blas<T>& blas, T* out) {
+      blas.axpy(n, alpha, x.data(), x.step, out, y.step);
+    });
+    expect_vector(added, 1, [&](int i, auto* element, auto* terms) {
       const E product = E{alpha} * E{x[i]};
-      expect_near<T>(changed[i], product + E{y[i]}, std::fabs(product) + std::fabs(E{y[i]}), 1);
-    }
-    auto scaled = x;
-    Blas<T>::scal(n, alpha, scaled.data(), scaled.step);
-    for (int i = 0; i < n; ++i) {
-      const E product = x.step > 0 ? E{alpha} * E{x[i]} : E{x[i]};
-      expect_near<T>(scaled[i], product, std::fabs(product), 1);
-    }
+      *element = product + E{y[i]};
+      *terms = std::fabs(product) + std::fabs(E{y[i]});
+      return alpha != 0;
+    });
+    const auto scaled =
+        call_both<T>(x, [&](const Blas<T>& blas, T* out) { blas.scal(n, alpha, out, x.step); });
+    expect_vector(scaled, 1, [&](int i, auto* element, auto* terms) {
+      *element = E{alpha} * E{x[i]};
+      *terms = std::fabs(*element);
+      return x.step > 0;
+    });
   });
 }
 
@@ -483,9 +636,9 @@ TYPED_TEST(Cblas, Nrm2NeitherOverflowsNorUnderflows) {
   for (const T size : {std::numeric_limits<T>::max() / 4, std::numeric_limits<T>::min(),
                        std::numeric_limits<T>::denorm_min(), T{1}}) {
     const std::vector<T> x(9, size);
-    EXPECT_EQ(Blas<T>::nrm2(9, x.data(), 1), 3 * size);
+    EXPECT_EQ(ours<T>.nrm2(9, x.data(), 1), 3 * size);
   }
-  EXPECT_EQ(Blas<T>::nrm2(0, nullptr, 1), 0);
+  EXPECT_EQ(ours<T>.nrm2(0, nullptr, 1), 0);
 }
 
 // The sizes at which blocks begin, and of products that threads share.
@@ -495,10 +648,10 @@ TYPED_TEST(Cblas, LargerSizes) {
     std::vector<T> a(static_cast<size_t>(size * size)), c(a.size()), full(a.size());
     Draw draw(7);
     for (T& element : a) element = draw.number<T>();
-    Blas<T>::gemm(CblasRowMajor, CblasNoTrans, CblasTrans, size, size, size, 1, a.data(), size,
-                  a.data(), size, 0, full.data(), size);
-    Blas<T>::syrk(CblasRowMajor, CblasLower, CblasNoTrans, size, size, 1, a.data(), size, 0,
-                  c.data(), size);
+    ours<T>.gemm(CblasRowMajor, CblasNoTrans, CblasTrans, size, size, size, 1, a.data(), size,
+                 a.data(), size, 0, full.data(), size);
+    ours<T>.syrk(CblasRowMajor, CblasLower, CblasNoTrans, size, size, 1, a.data(), size, 0,
+                 c.data(), size);
     for (int i = 0; i < size; ++i) {
       for (int j = 0; j <= i; ++j) {
         const auto at = static_cast<size_t>(i * size + j);
@@ -528,8 +681,8 @@ TYPED_TEST(Cblas, CallsOfSeveralThreads) {
   for (std::vector<T>& c : results) {
     threads.emplace_back([&] {
       for (int call = 0; call < 20; ++call)
-        Blas<T>::gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(),
-                      kSize, a.data(), kSize, 1, c.data(), kSize);
+        ours<T>.gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(),
+                     kSize, a.data(), kSize, 1, c.data(), kSize);
     });
   }
   EXPECT_EQ(wgemm_cblas_set_threads(2), 2);
@@ -657,7 +810,7 @@ TEST(CblasErrors, OtherFunctions) {
                symm(row, 143, 1, 1, 1, 1, 1));
   expect_error(5, "cblas_dsymm", "N is -1; it must be at least 0", symm(row, 141, -1, -1, 1, 1, 1));
   expect_error(4, "cblas_dsymm", "M is -1; it must be at least 0", symm(col, 141, -1, -1, 1, 1, 1));
-  expect_error(7, "cblas_dsymm", "lda is 2; it must be at least 3", symm(row, 142, 2, 3, 2, 1, 1));
+  expect_error(8, "cblas_dsymm", "lda is 2; it must be at least 3", symm(row, 142, 2, 3, 2, 1, 1));
   expect_error(10, "cblas_dsymm", "ldb is 2; it must be at least 3", symm(row, 142, 2, 3, 3, 2, 1));
   expect_error(13, "cblas_dsymm", "ldc is 1; it must be at least 2", symm(col, 142, 2, 3, 3, 2, 1));
   const auto trsm = [&](CBLAS_LAYOUT layout, int diag, int m, int n, int lda, int ldb) {
@@ -673,6 +826,109 @@ TEST(CblasErrors, OtherFunctions) {
   expect_error(10, "cblas_dtrsm", "lda is 1; it must be at least 2", trsm(row, 131, 2, 3, 1, 1));
   expect_error(12, "cblas_dtrsm", "ldb is 2; it must be at least 3", trsm(row, 131, 2, 3, 2, 2));
 }
+
+#ifdef WGEMM_TEST_BLAS
+// What the reference reports about a call, or position 0. It writes a line and ends the process.
+template <typename T>
+Reported report_of_reference(const std::function<void(const Blas<T>&)>& call) {
+  const Blas<T>& blas = *reference<T>();
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    std::atexit([] { _exit(1); });  // before what this process has registered
+    call(blas);
+    _exit(0);
+  }
+  close(ends[1]);
+  char line[200] = {}, name[sizeof(line)] = {};
+  size_t size = 0;
+  for (ssize_t got; size + 1 < sizeof(line); size += static_cast<size_t>(got)) {
+    if ((got = read(ends[0], line + size, sizeof(line) - 1 - size)) <= 0) break;
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  Reported report;
+  report.count = status != 0;
+  if (std::sscanf(line, "Parameter %d to routine %199s", &report.position, name) == 2)
+    report.name = name;
+  report.message = line;
+  // For row-major matrices, these positions are wrong.
+  const auto says = [&](const char* text) { return std::strstr(line, text) != nullptr; };
+  if (says("gemm") && says("TransB")) report.position = 3;
+  if (says("syr") && says("Uplo")) report.position = 2;
+  return report;
+}
+
+// A call whose arguments are wrong now and then, several at a time.
+template <typename T>
+std::function<void(const Blas<T>&)> draw_wrong_call(Draw& d, int function) {
+  const auto one_of = [&d](auto first, int count) {
+    const int value = static_cast<int>(first);
+    return static_cast<decltype(first)>(d.one_in(12) ? value - 1 + d.below(2) * (count + 1)
+                                                     : value + d.below(count));
+  };
+  const auto layout = one_of(CblasRowMajor, 2);
+  const auto ta = one_of(CblasNoTrans, 3), tb = one_of(CblasNoTrans, 3);
+  const auto side = one_of(CblasLeft, 2);
+  const auto uplo = one_of(CblasUpper, 2);
+  const auto diag = one_of(CblasNonUnit, 2);
+  const auto size = [&d] { return d.one_in(10) ? -1 : d.below(5); };
+  const int m = size(), n = size(), k = size();
+  const auto leading = [&d] { return d.one_in(3) ? d.below(5) : 5; };
+  const int lda = leading(), ldb = leading(), ldc = leading();
+  const auto step = [&d] { return d.one_in(6) ? 0 : 1; };
+  const int inc_x = step(), inc_y = step();
+  return [=](const Blas<T>& blas) {
+    T a[25] = {}, b[25] = {}, c[25] = {};
+    switch (function) {
+      case 0:
+        return blas.gemv(layout, ta, m, n, 1, a, lda, b, inc_x, 0, c, inc_y);
+      case 1:
+        return blas.ger(layout, m, n, 1, a, inc_x, b, inc_y, c, lda);
+      case 2:
+        return blas.gemm(layout, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+      case 3:
+        return blas.symm(layout, side, uplo, m, n, 1, a, lda, b, ldb, 0, c, ldc);
+      case 4:
+        return blas.syrk(layout, uplo, ta, n, k, 1, a, lda, 0, c, ldc);
+      case 5:
+        return blas.syr2k(layout, uplo, ta, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+      case 6:
+        return blas.trmm(layout, side, uplo, ta, diag, m, n, 1, a, lda, c, ldc);
+      default:
+        return blas.trsm(layout, side, uplo, ta, diag, m, n, 1, a, lda, c, ldc);
+    }
+  };
+}
+
+TYPED_TEST(Cblas, ErrorsOfTheReference) {
+  using T = TypeParam;
+  const int calls = number_of("WGEMM_TEST_CALLS", 100), first = number_of("WGEMM_TEST_SEED", 0);
+  for (int function = 0; function < 8; ++function) {
+    std::vector<bool> positions(16);
+    for (int seed = first; seed < first + calls; ++seed) {
+      SCOPED_TRACE("function " + std::to_string(function) + ", seed " + std::to_string(seed));
+      Draw draw(seed);
+      const auto call = draw_wrong_call<T>(draw, function);
+      reported = {};
+      call(ours<T>);
+      const Reported expected = report_of_reference<T>(call);
+      ASSERT_EQ(reported.count, expected.count) << reported.message << expected.message;
+      ASSERT_EQ(reported.position, expected.position) << reported.name << expected.message;
+      ASSERT_EQ(reported.name, expected.name);
+      positions[static_cast<size_t>(expected.position)] = true;
+    }
+    const int checked[] = {7, 6, 9, 8, 7, 8, 9, 9};  // arguments that may be wrong
+    if (calls >= 100) {
+      EXPECT_EQ(std::count(positions.begin() + 1, positions.end(), true), checked[function])
+          << "each argument must have been wrong first: function " << function;
+    }
+  }
+}
+#endif
 
 }  // namespace
 

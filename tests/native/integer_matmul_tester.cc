@@ -183,10 +183,7 @@ std::string IntegerMatMulTester::describe() const {
        << activation_.min << " to " << activation_.max
        << (determinism_ == Determinism::kStrict ? " strict" : "") << (prepared_ ? " prepared" : "")
        << (threads_ ? " threads" : "");
-  if (options_.has_value()) {
-    text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
-    text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
-  }
+  if (options_.has_value()) text << text_of(*options_);
   if (out_of_core_.limit != 0)
     text << " out_of_core=" << out_of_core_.limit << " operands=" << out_of_core_.operands;
   text << (padded_ ? " padded" : "") << " seed=" << seed_;

@@ -41,10 +41,7 @@ std::string MatMulTester::describe() const {
   text << " dst=" << text_of(dst_dims(), dst_layout_) << (in_place_ ? " in place" : "")
        << (float32_ ? " float32" : "");
   text << " alpha=" << alpha_.number() << " from " << activation_.min << " to " << activation_.max;
-  if (options_.has_value()) {
-    text << " kernel=" << (options_->kernel != nullptr ? options_->kernel->name : "any");
-    text << " mc=" << options_->mc << " nc=" << options_->nc << " kc=" << options_->kc;
-  }
+  if (options_.has_value()) text << text_of(*options_);
   if (out_of_core_.limit != 0)
     text << " out_of_core=" << out_of_core_.limit << " operands=" << out_of_core_.operands;
   text << (specials_ ? " specials" : "") << (padded_ ? " padded" : "") << " seed=" << seed_;

@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "api/run.h"
 #include "array.h"
 #include "base/convert.h"
 #include "engine.h"
 #include "kernels/kernel.h"
 #include "layout.h"
+#include "nbits_tester.h"
 #include "out_of_core_tensor.h"
 #include "plan/select_kernel.h"
+#include "serialized.h"
 #include "threads.h"
 #include "values.h"
 
@@ -35,7 +36,8 @@ struct Case {
   ZeroPoints zero_points = ZeroPoints::kAbsent;
   int64_t level = 0;
   bool has_bias = false, packed = false, serialized = false, strict = false, flat = false;
-  bool prepared = false, threads = false;
+  bool prepared = false;
+  int threads = 0;  // 0: as the other tests
   Activation activation{};
   Layout a_layout{}, y_layout{};
   std::optional<PlanOptions> options{};
@@ -51,14 +53,10 @@ struct Case {
          << static_cast<int>(zero_points) << " level " << level << (has_bias ? " bias" : "")
          << (packed ? " packed" : "") << (serialized ? " serialized" : "")
          << (strict ? " strict" : "") << (flat ? " flat" : "") << (prepared ? " prepared" : "")
-         << (threads ? " threads" : "") << " from " << activation.min << " to " << activation.max
-         << " " << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit "
-         << out_of_core.limit << (specials ? " specials" : "") << " sizes " << a_size << " "
-         << scale_size;
-    if (options.has_value()) {
-      text << " kernel=" << (options->kernel != nullptr ? options->kernel->name : "any")
-           << " mc=" << options->mc << " nc=" << options->nc << " kc=" << options->kc;
-    }
+         << " threads " << threads << " from " << activation.min << " to " << activation.max << " "
+         << text_of(a, a_layout) << " " << text_of(a, y_layout) << " limit " << out_of_core.limit
+         << (specials ? " specials" : "") << " sizes " << a_size << " " << scale_size;
+    if (options.has_value()) text << text_of(*options);
     text << " seed=" << seed;
     return text.str();
   }
@@ -72,22 +70,10 @@ struct Numbers {
   std::vector<float> scales, zero_points;  // [N][blocks]
 };
 
-float scale_of_row(std::span<const float> block) {
-  float most = 0;
-  for (const float x : block) most = std::isnan(x) || std::fabs(x) > most ? std::fabs(x) : most;
-  return most / 127;
-}
-
-// An element in float64, and the two sums that bound its error.
-struct Exact64 {
-  double value = 0, magnitude = 0, underflow = 0;
-};
-
 // Element of a row of A and column j, before bias.
-float reference(const Case& c, const Numbers& w, std::span<const float> a, int64_t j,
-                Exact64* exact) {
+ReferenceElement reference(const Case& c, const Numbers& w, std::span<const float> a, int64_t j) {
   const int64_t blocks = (c.k + c.block_size - 1) / c.block_size;
-  float sum = 0;
+  ReferenceElement sum;
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t begin = b * c.block_size, end = std::min<int64_t>(begin + c.block_size, c.k);
     const auto index = static_cast<size_t>(j * blocks + b);
@@ -101,13 +87,13 @@ float reference(const Case& c, const Numbers& w, std::span<const float> a, int64
       const float number = (static_cast<float>(code) - zero_point) * scale;
       const double of_x = std::fabs(static_cast<double>(x)),
                    of_scale = std::fabs(static_cast<double>(scale));
-      exact->value += static_cast<double>(x) *
-                      ((code - static_cast<double>(zero_point)) * static_cast<double>(scale));
-      exact->magnitude += of_x * (code + std::fabs(static_cast<double>(zero_point))) * of_scale;
-      exact->underflow += 1 + of_x + of_scale;
+      sum.exact += static_cast<double>(x) *
+                   ((code - static_cast<double>(zero_point)) * static_cast<double>(scale));
+      sum.magnitude += of_x * (code + std::fabs(static_cast<double>(zero_point))) * of_scale;
+      sum.underflow += 1 + of_x + of_scale;
       if (c.level != 4 || c.zero_points == ZeroPoints::kTyped) {
         const float product = x * number;
-        sum += product;
+        sum.value += product;
       } else if (of_a != 0 && !std::isnan(x / of_a)) {
         const float q = std::clamp(std::nearbyint(x / of_a), -127.0F, 127.0F);
         dot += static_cast<int32_t>(q) * (code - static_cast<int32_t>(zero_point));
@@ -115,7 +101,7 @@ float reference(const Case& c, const Numbers& w, std::span<const float> a, int64
     }
     if (c.level == 4 && c.zero_points != ZeroPoints::kTyped) {
       const float factor = of_a * scale, part = static_cast<float>(dot) * factor;
-      sum += part;
+      sum.value += part;
     }
   }
   return sum;
@@ -143,15 +129,8 @@ void run_typed(const Case& c) {
   Array<uint8_t> zeros =
       make_array<uint8_t>(c.flat ? Sizes{c.n * zero_bytes} : Sizes{c.n, zero_bytes}, {});
   Array<T> bias = make_array<T>({c.n}, {});
-  for (size_t i = 0; i < a.length; ++i) {
-    float value = uniform(-2, 2) * c.a_size;
-    if (random() % 16 == 0) value = 0;
-    if (c.specials && random() % 40 == 0) {
-      const float values[] = {INFINITY, -INFINITY, NAN, 0x1p-149F, -0x1p-140F};
-      value = values[random() % 5];
-    }
-    a.data[i] = rounded<T>(value);
-  }
+  for (size_t i = 0; i < a.length; ++i)
+    a.data[i] = rounded<T>(random_element(random, c.a_size, c.specials));
   if (random() % 2 == 0 && c.k > c.block_size && a.length > 0 && c.a_layout.is_plain())
     std::fill_n(a.data.get(), c.block_size, rounded<T>(0.0F));  // a block of zeros
   for (size_t i = 0; i < codes.length; ++i) codes.data[i] = static_cast<uint8_t>(random());
@@ -165,7 +144,8 @@ void run_typed(const Case& c) {
   }
   for (size_t i = 0; i < zeros.length; ++i) zeros.data[i] = static_cast<uint8_t>(random());
   for (size_t i = 0; i < bias.length; ++i) bias.data[i] = rounded<T>(uniform(-3, 3));
-  if (y.length != 0) std::memset(static_cast<void*>(y.data.get()), 0x5a, y.length * sizeof(T));
+  if (y.length != 0)
+    std::memset(static_cast<void*>(y.data.get()), kUntouched, y.length * sizeof(T));
 
   Numbers w;
   const int mask = (1 << c.bits) - 1;
@@ -205,26 +185,22 @@ void run_typed(const Case& c) {
   const ConstTensor bias_tensor = make_tensor<const void>(bias, c.type, {});
   if (c.has_bias) args.bias = &bias_tensor;
 
-  const bool is_out_of_core = c.out_of_core.limit != 0;
   Context own(0, c.strict ? Determinism::kStrict : Determinism::kFast);
-  const bool shares = !c.strict && !is_out_of_core && !c.threads;
+  const bool shares = !c.strict && c.out_of_core.limit == 0 && c.threads == 0;
   Context& context = shares ? test_context() : own;
-  if (c.threads && WGEMM_THREADS) {
-    ASSERT_TRUE(own.set_threads(2).ok());
+  if (!shares) {
+    ASSERT_TRUE(own.set_threads(threads_of(c)).ok());
   }
   PackedWeights packed;
   if (c.packed) {
     ASSERT_TRUE(pack_nbits(context, args.weights, &packed).ok());
     if (c.serialized) {
-      std::vector<std::byte> bytes(serialized_bytes(packed));
-      ASSERT_TRUE(serialize(packed, bytes).ok());
+      const Bytes bytes = serialized(packed);
       PackedWeights other;
       const Status status = deserialize(context, bytes, &other);
       ASSERT_TRUE(status.ok()) << status.message;
       packed = std::move(other);
-      std::vector<std::byte> again(serialized_bytes(packed));
-      ASSERT_TRUE(serialize(packed, again).ok());
-      EXPECT_TRUE(bytes == again);
+      EXPECT_TRUE(bytes == serialized(packed));
     }
     for (size_t i = 0; i < codes.length; ++i) codes.data[i] ^= 0xa5;
     args.weights = {};
@@ -243,86 +219,15 @@ void run_typed(const Case& c) {
   ASSERT_TRUE(matmul_nbits_shape(args, shape, &rank).ok());
   EXPECT_EQ(text_of({shape, rank}), text_of(y_dims));
   args.Y = make_tensor<void>(y, c.type, c.y_layout);
-  Status status;
-  if (is_out_of_core) {
-    OutOfCoreSetup setup = c.out_of_core;
-    if (c.strict) setup.determinism = Determinism::kStrict;
-    status = check_out_of_core(&matmul_nbits, args, setup, test_threads(), &args.A, &args.weights.B,
-                               &args.bias, &args.Y);
-  } else if (c.prepared) {
-    PreparedCall call;
-    ASSERT_TRUE(prepare(context, args, &call).ok());
-    args = {};
-    EXPECT_TRUE(wgemm::run(call).ok());
-    status = wgemm::run(call);
-  } else if (c.options.has_value() || c.threads || test_threads() > 1) {
-    MatMulProblem p;
-    status = nbits_problem(args, true, &p);
-    PlanOptions options = fitting(test_options(c.options.value_or(PlanOptions{})), p.problem);
-    if (c.threads && options.tasks == 0) options.tasks = 5;
-    if (status.ok()) status = wgemm::run(context, "matmulNBits", p.problem, options);
-  } else {
-    status = matmul_nbits(context, args);
-  }
+  const Status status = compute(c, context, args);
   ASSERT_TRUE(status.ok()) << status.message;
   before.expect_unchanged();
   EXPECT_EQ(context.bytes_in_use(), in_use);
 
-  const bool quantizes = c.level == 4 && c.zero_points != ZeroPoints::kTyped,
-             has_order = c.strict || quantizes;
-  std::vector<bool> written(y.length);
-  int64_t wrong = 0;
-  const auto place_in = [](const auto& array, std::span<const int64_t> index, int64_t last) {
-    int64_t place = array.offset;
-    for (size_t i = 0; i + 1 < array.dims.size(); ++i) place += index[i] * array.strides[i];
-    return static_cast<size_t>(place + last * array.strides.back());
-  };
-  for_each_index(c.a, [&](std::span<const int64_t> index) {
-    std::vector<float> row;
-    for (int64_t k = 0; k < c.k; ++k) row.push_back(convert<float>(a.data[place_in(a, index, k)]));
-    for (int64_t j = 0; j < c.n; ++j) {
-      Exact64 exact;
-      float wanted = reference(c, w, row, j, &exact);
-      const float addend = c.has_bias ? convert<float>(bias.data[static_cast<size_t>(j)]) : 0;
-      if (c.has_bias) wanted = c.k == 0 ? addend : wanted + addend;
-      const auto bounded = [&](auto x) {
-        using X = decltype(x);
-        const X low = static_cast<float>(c.activation.min),
-                high = static_cast<float>(c.activation.max);
-        return x < low ? low : x > high ? high : x;
-      };
-      const size_t at = place_in(y, index, j);
-      written[at] = true;
-      const T found = y.data[at], rounded_wanted = rounded<T>(bounded(wanted));
-      const float got = convert<float>(found);
-      if (std::isnan(wanted)) {
-        wrong += std::isnan(got) ? 0 : 1;
-      } else if (has_order || !std::isfinite(wanted)) {
-        wrong += std::memcmp(&found, &rounded_wanted, sizeof(T)) == 0 ? 0 : 1;
-      }
-      if (!quantizes && std::isfinite(wanted)) {
-        // The bound of docs/operators/matmul-nbits.md, and one rounding to the type.
-        const double steps = static_cast<double>(c.k) + 4,
-                     value = exact.value + static_cast<double>(addend),
-                     bound = std::min(steps, 4 * std::sqrt(steps)) * 0x1p-24 *
-                                 (exact.magnitude + std::fabs(static_cast<double>(addend))) +
-                             0x1p-149 * exact.underflow;
-        const auto low = convert<float>(rounded<T>(bounded(value - bound))),
-                   high = convert<float>(rounded<T>(bounded(value + bound)));
-        wrong += low <= got && got <= high ? 0 : 1;
-      }
-      if (wrong == 1) {
-        ADD_FAILURE() << text_of(index) << " column " << j << ": " << got << ", not " << wanted;
-        wrong = 1 << 20;  // once
-      }
-    }
+  const bool quantizes = c.level == 4 && c.zero_points != ZeroPoints::kTyped;
+  check_result(c, quantizes, a, bias, y, [&](std::span<const float> row) {
+    return [&, row](int64_t j) { return reference(c, w, row, j); };
   });
-  EXPECT_TRUE(wrong == 0 || wrong >= 1 << 20);
-  for (size_t i = 0; i < y.length; ++i) {
-    T untouched;
-    std::memset(static_cast<void*>(&untouched), 0x5a, sizeof(T));
-    EXPECT_TRUE(written[i] || std::memcmp(&y.data[i], &untouched, sizeof(T)) == 0) << i;
-  }
 }
 
 void run(const Case& c) {
@@ -331,14 +236,13 @@ void run(const Case& c) {
   run_typed<BFloat16>(c);
 }
 
-constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16};
 constexpr int kBits[] = {2, 4, 8};
 
 Case any(uint32_t seed) {
   Draw draw(seed);
   Case c;
   c.seed = seed;
-  c.type = kTypes[draw.below(3)];
+  c.type = kTypesOfA[draw.below(3)];
   c.a.clear();
   for (int64_t rank = draw.below(4); rank > 0; --rank)
     c.a.push_back(draw.one_in(20) ? 0 : draw.one_of({1, 1, 2, 3, 5, 9}));
@@ -376,7 +280,7 @@ TEST(MatMulNBits, InfinitiesNanAndSubnormals) {
     const Simulated simulated(engine);
     for (uint32_t seed = 1; seed <= 400 && !::testing::Test::HasFailure(); ++seed) {
       Draw draw(seed);
-      run({.type = kTypes[draw.below(3)],
+      run({.type = kTypesOfA[draw.below(3)],
            .a = {draw.one_of({1, 1, 1, 2, 7})},
            .n = draw.one_of({1, 7, 8, 17}),
            .k = draw.one_of({1, 5, 16, 17, 31, 32, 70}),
@@ -463,7 +367,7 @@ TEST(MatMulNBits, ThreadsAndBlocksOutOfCore) {
              .has_bias = true,
              .packed = packed,
              .strict = strict,
-             .threads = true});
+             .threads = 2});
         run({.a = {130},
              .n = 70,
              .k = 700,
@@ -489,7 +393,7 @@ TEST(MatMulNBits, BlocksOutOfCoreAtRandom) {
       setup.limit = static_cast<size_t>(draw.one_of({60, 100, 220})) << 10;
       setup.grows = false;
     }
-    run({.type = kTypes[draw.below(3)],
+    run({.type = kTypesOfA[draw.below(3)],
          .a = {is_small ? small.m : draw.one_of({1, 2, 37, 90})},
          .n = is_small ? small.n : draw.one_of({9, 70, 130}),
          .k = is_small ? small.k : draw.one_of({40, 300, 700, 1300}),
@@ -559,7 +463,7 @@ TEST(MatMulNBits, GemvNeedsLittleScratch) {
 }
 
 TEST(MatMulNBits, PackedWeightsTakeLittleMoreThanTheirBits) {
-  for (const DType type : kTypes) {
+  for (const DType type : kTypesOfA) {
     for (const int bits : kBits) {
       for (const int block_size : {16, 32, 128}) {
         for (const bool has_zero_points : {false, true}) {

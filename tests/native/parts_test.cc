@@ -12,21 +12,14 @@
 #include "base/types.h"
 #include "pack/pack.h"
 #include "pack/weights.h"
+#include "serialized.h"
 
 namespace wgemm::testing {
 namespace {
 
-using Bytes = std::vector<std::byte>;
 using Sizes = std::vector<int64_t>;
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
-
-Bytes serialized(const PackedWeights& weights) {
-  Bytes bytes(serialized_bytes(weights));
-  const Status status = serialize(weights, bytes);
-  EXPECT_TRUE(status.ok()) << status.message;
-  return bytes;
-}
 
 // K x N elements of a type, and where the rows and columns of B' are.
 struct Matrix {

@@ -402,4 +402,25 @@ inline double reference_integer_matmul(const IntegerMatMulArgs& args,
   return args.Y.dtype == DType::kInt8 ? std::clamp(y, -128.0, 127.0) : std::clamp(y, 0.0, 255.0);
 }
 
+// The scale of a block of A at accuracy level 4 of MatMulNBits.
+inline float scale_of_row(std::span<const float> block) {
+  float most = 0;
+  for (const float x : block) most = std::isnan(x) || std::fabs(x) > most ? std::fabs(x) : most;
+  return most / 127;
+}
+
+// An element of MatMulNBits, before bias.
+struct ReferenceElement {
+  float value = 0;  // as the specification rounds it
+  // At accuracy level 0: the element in float64, and the sums that bound its error.
+  double exact = 0, magnitude = 0, underflow = 0;
+
+  // |y - exact| is at most this, bias included: docs/operators/matmul-nbits.md.
+  double bound(int64_t k, double bias) const {
+    const double steps = static_cast<double>(k) + 4;
+    return std::min(steps, 4 * std::sqrt(steps)) * 0x1p-24 * (magnitude + std::fabs(bias)) +
+           0x1p-149 * underflow;
+  }
+};
+
 }  // namespace wgemm

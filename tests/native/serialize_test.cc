@@ -14,12 +14,12 @@
 #include "base/types.h"
 #include "pack/weights.h"
 #include "problem/nbits.h"
+#include "serialized.h"
 #include "threads.h"
 
 namespace wgemm::testing {
 namespace {
 
-using Bytes = std::vector<std::byte>;
 using Sizes = std::vector<int64_t>;
 
 struct Case {
@@ -71,14 +71,7 @@ PackedWeights packed(Context& context, const Case& c, const Bytes& elements) {
   return weights;
 }
 
-Bytes serialized(const PackedWeights& weights) {
-  Bytes bytes(serialized_bytes(weights));
-  const Status status = serialize(weights, bytes);
-  EXPECT_TRUE(status.ok()) << status.message;
-  return bytes;
-}
-
-Bytes serialized(const Case& c) {
+Bytes bytes_of_case(const Case& c) {
   Context context;
   return serialized(packed(context, c, elements_of(c)));
 }
@@ -92,20 +85,6 @@ std::string hex(const Bytes& bytes) {
     text += kDigits[static_cast<size_t>(bytes[i]) % 16];
   }
   return text;
-}
-
-// Expects an error with this text, and no memory left allocated.
-void expect_refused(const Bytes& bytes, const std::string& sentence) {
-  const Bytes own(bytes);  // an allocation of exactly their size, for the address sanitizer
-  Context context;
-  PackedWeights weights;
-  const Status status = deserialize(context, own, &weights);
-  EXPECT_EQ(status.code, Code::kPackMismatch) << status.message;
-  EXPECT_STREQ(status.op, "deserialize");
-  EXPECT_STREQ(status.argument, "bytes");
-  EXPECT_NE(std::string(status.message).find(sentence), std::string::npos) << status.message;
-  EXPECT_TRUE(weights.empty());
-  EXPECT_EQ(context.bytes_in_use(), 0U);
 }
 
 // Multiplies an A with three rows by the weights. Returns the bytes of Y.
@@ -169,7 +148,7 @@ TEST_P(SerializeTest, ReturnsTheWeights) {
 }
 
 TEST_P(SerializeTest, RefusesTruncatedBytes) {
-  const Bytes bytes = serialized(GetParam());
+  const Bytes bytes = bytes_of_case(GetParam());
   for (size_t length = 0; length < bytes.size(); length += length < 256 ? 1 : 61) {
     expect_refused(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)),
                    "bytes has " + std::to_string(length) + " bytes; expected ");
@@ -286,7 +265,7 @@ const Case kSmall[] = {{DType::kFloat32, {1, 3, 9}},
 
 TEST(Serialize, RefusesEveryByteThatWasChanged) {
   for (const Case& c : kSmall) {
-    const Bytes bytes = serialized(c);
+    const Bytes bytes = bytes_of_case(c);
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (const int change : {1, 0x80, 0xff}) {
         Bytes changed = bytes;
@@ -303,7 +282,7 @@ TEST(Serialize, RefusesEveryByteThatWasChanged) {
 // With a valid checksum, changed bytes may only mean other weights.
 TEST(Serialize, RefusesWhatSerializeWouldNotWrite) {
   for (const Case& c : kSmall) {
-    const Bytes bytes = serialized(c);
+    const Bytes bytes = bytes_of_case(c);
     size_t taken = 0;
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (const int change : {1, 2, 0x10, 0x80, 0xff}) {
@@ -359,7 +338,7 @@ Bytes with(const Bytes& bytes, size_t at, std::vector<uint64_t> words) {
 }
 
 TEST(Serialize, RefusesImpossibleSizes) {
-  const Bytes bytes = serialized(Case{DType::kFloat32, {3, 4, 5, 9}});
+  const Bytes bytes = bytes_of_case(Case{DType::kFloat32, {3, 4, 5, 9}});
   constexpr uint64_t kHuge = uint64_t{1} << 32;
   expect_refused(with(bytes, 48, {65}), "rank above 64");
   expect_refused(with(bytes, 48, {~uint64_t{0}}), "rank above 64");
@@ -387,11 +366,11 @@ TEST(Serialize, RefusesImpossibleSizes) {
       with(bytes, 24, {0x6d6d656771}),
       "deserialize: bytes has type float32; for qgemm it must be int8 or uint8");  // "qgemm"
   expect_refused(with(bytes, 24, {0x6d6d6567, 0x38746e69}), "layout");  // "gemm" of "int8"
-  const Bytes eight = serialized(Case{DType::kInt8, {4, 5}});
+  const Bytes eight = bytes_of_case(Case{DType::kInt8, {4, 5}});
   expect_refused(with(eight, 24, {0x6d6d6567}),
                  "deserialize: bytes has type int8; 8-bit weights are for qgemm");
   // Empty matrices take no time, whatever their number.
-  Bytes nothing = serialized(Case{DType::kInt32, {2, 3, 0}});
+  Bytes nothing = bytes_of_case(Case{DType::kInt32, {2, 3, 0}});
   nothing = with(nothing, 56, {uint64_t{1} << 50, 3, 0});
   Context context;
   PackedWeights weights;
@@ -416,7 +395,7 @@ TEST(Serialize, OfEmptyMatricesTakesNoMemory) {
 }
 
 TEST(Serialize, ReportsWhatIsWrong) {
-  const Bytes bytes = serialized(Case{DType::kFloat32, {4, 9}});
+  const Bytes bytes = bytes_of_case(Case{DType::kFloat32, {4, 9}});
   const auto changed = [&](size_t at, int value) {
     Bytes other = bytes;
     other[at] = static_cast<std::byte>(value);
@@ -469,7 +448,7 @@ TEST(Serialize, RefusesWeightsThatAreEmptyAndBytesOfAnotherLength) {
 }
 
 TEST(Serialize, LeavesTheWeightsUnchangedIfItFails) {
-  const Bytes bytes = serialized(Case{DType::kFloat32, {100, 100}});
+  const Bytes bytes = bytes_of_case(Case{DType::kFloat32, {100, 100}});
   Context context(5000);
   const Case c{DType::kInt32, {3, 4}};
   PackedWeights weights = packed(context, c, elements_of(c));

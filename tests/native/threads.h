@@ -38,4 +38,11 @@ inline PlanOptions fitting(PlanOptions options, const Problem& problem) {
   return options;
 }
 
+// Options for the description of a test.
+inline std::string text_of(const PlanOptions& options) {
+  return std::string(" kernel=") + (options.kernel != nullptr ? options.kernel->name : "any") +
+         " mc=" + std::to_string(options.mc) + " nc=" + std::to_string(options.nc) +
+         " kc=" + std::to_string(options.kc);
+}
+
 }  // namespace wgemm::testing

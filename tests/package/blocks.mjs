@@ -1,5 +1,5 @@
-// A test runs every code block of README.md, the guide and the operator cards. This one runs
-// programs and fragments. The table says which test runs each of the others.
+// A test runs every code block of README.md, the guide, the operator cards and the recipes. This
+// one runs programs and fragments. The table says which test runs each of the others.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
@@ -19,6 +19,8 @@ const isOn =
     pages.some((each) => page.startsWith(each));
 const isCode = ({ language, file }) => ['js', 'ts'].includes(language) && !file;
 const isFragment = ({ before, continued }) => before !== undefined || continued;
+/** Recipes are for JavaScript: their functions have no types of parameters. */
+const isLoose = (block) => isFragment(block) || isOn('docs/recipes/')(block);
 const isNative = ({ language }) => language === 'cpp' || language === 'cmake';
 
 /** The test that runs a block: the first that matches. */
@@ -36,6 +38,7 @@ const runBy = [
   [({ language }) => language === 'http', 'tests/package/bundlers.mjs'],
   [hasFile('worker.js'), 'tests/package/runtimes.mjs'],
   [({ code }) => code === 'npm install wgemm\n', 'tests/package/packed.mjs'],
+  [isOn('docs/guide/own-module.md'), 'tests/package/cblas.mjs'],
   [isNative, 'scripts/native-package.mjs'],
   [isOn('docs/guide/cpp.md'), 'scripts/native-package.mjs'],
   [
@@ -87,7 +90,8 @@ const modules = ["'*.wasm'", "'ndarray'", "'@stdlib/ndarray-base-ctor'"]
 
 /**
  * Compiles the blocks as TypeScript, with the defaults of the newest compiler. Programs must pass
- * its strict checks. Fragments, and what a server loads, may have parameters without types.
+ * its strict checks. Fragments, recipes, and what a server loads, may have parameters without
+ * types.
  */
 async function checkTypes(blocks, project) {
   const tsc = compilerOf('7.0');
@@ -95,10 +99,10 @@ async function checkTypes(blocks, project) {
   const numbers = [...blocks.keys()];
   const isApp = hasFile('app.js');
   const programs = numbers.filter(
-    (i) => (isCode(blocks[i]) && !isFragment(blocks[i])) || isApp(blocks[i]),
+    (i) => (isCode(blocks[i]) && !isLoose(blocks[i])) || isApp(blocks[i]),
   );
   const looser = numbers.filter(
-    (i) => (isCode(blocks[i]) && isFragment(blocks[i])) || isForServer(blocks[i]),
+    (i) => (isCode(blocks[i]) && isLoose(blocks[i])) || isForServer(blocks[i]),
   );
   if (programs.length === 0 || looser.length === 0) refuse('the pages have no blocks to compile');
   for (const [name, group, more] of [

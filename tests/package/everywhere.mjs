@@ -1,6 +1,6 @@
 // Tests the tarball in every runtime, every bundler and every engine, and prints one table.
 //   node tests/package/everywhere.mjs
-//     --only tarball,pages,runtimes,bundlers,engines  some of these
+//     --only tarball,pages,runtimes,bundlers,engines,cblas  some of these
 //     --fast  as `npm test` does: only the Node of this project, TypeScript 7.0, and 5.0 with two
 //             settings, a smoke test in Chromium, and not every app in every bundler
 //     --hosts [NAME,...]  only the hosts of hosts.mjs, or some of these
@@ -37,6 +37,10 @@ const parts = {
     needs: ['package', 'chromium'],
     run: async (results, options) => (await import('./hosts.mjs')).testHosts(results, options),
   },
+  cblas: {
+    needs: ['wasm', 'chromium'],
+    run: async (results) => (await import('./cblas.mjs')).testCblas(results),
+  },
   engines: {
     fast: ['chromium'],
     needs: ['chromium', 'firefox', 'webkit'],
@@ -50,13 +54,13 @@ await main(async () => {
     return index < 0 ? undefined : (process.argv[index + 1]?.split(',') ?? []);
   };
   const hosts = after('--hosts');
-  // All hosts take long to install, so only --hosts asks for them.
-  const usual = Object.keys(parts);
-  const only = hosts ? ['hosts'] : (after('--only') ?? usual);
   const [fast, rest] = ['--fast', '--rest'].map((option) => process.argv.includes(option));
+  // All hosts take long to install, so only --hosts asks for them.
+  const usual = Object.keys(parts).filter((part) => !fast || parts[part].fast);
+  const only = hosts ? ['hosts'] : (after('--only') ?? usual);
   for (const part of only)
     if (!parts[part]) throw new Error(`--only ${part}: there are ${Object.keys(parts).join(', ')}`);
-  const needs = only.flatMap((part) => (fast ? parts[part].fast : parts[part].needs));
+  const needs = only.flatMap((part) => (fast && parts[part].fast) || parts[part].needs);
   await setUp(...needs);
   const results = new Results();
   for (const part of only) {

@@ -1,12 +1,12 @@
-// Reads the code blocks of README.md, the guide and the operator cards, so that tests run what
-// users read.
+// Reads the code blocks of README.md, the guide, the operator cards and the recipes, so that tests
+// run what users read.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/run.mjs';
 
 /** Pages whose every block is run by a test, by their path from the root. */
 export function pagesWithCode() {
-  const folders = ['guide', 'guide/bundlers', 'operators'];
+  const folders = ['guide', 'guide/bundlers', 'operators', 'recipes'];
   const inDocs = folders.flatMap((folder) =>
     readdirSync(join(root, 'docs', folder))
       .filter((name) => name.endsWith('.md'))

@@ -50,6 +50,7 @@ export async function smoke(
   else x.data.set([3, 4]);
   const w = await wg.pack({ data: Float64Array.of(1, 2, 3, 4), shape: [2, 2] }, { op: 'matmul' });
   expect('matmul', (await wg.matmul(x, w)).data, [15, 22]);
+  expect('syrk', (await wg.syrk(x, { alpha: 2, transA: true })).data, [18, 24, 24, 32]);
   x.dispose();
   w.dispose();
   expect('memory in use after dispose()', (await wg.memory()).inUse, before);

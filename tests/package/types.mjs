@@ -40,6 +40,7 @@ export async function absent(relu: boolean): Promise<void> {
   };
   await wg.gemm(f32, named, none, { ...gemm, activation, out: none });
   await wg.gemm(f32, f32, null, none);
+  await wg.syrk(f32, { alpha: none, transA: none, out: none });
   await wg.matmul(f32, f32, none, {
     transposeA: none, transposeB: none, outType: none, activation, out: none,
   });
@@ -55,6 +56,8 @@ export async function shapes(): Promise<number> {
   const y = await wg.gemm(f32, f32);
   same<typeof y, Matrix<New32>>(true);
   const [m, n] = y.shape;
+  const gram = await wg.syrk(f32);
+  same<typeof gram, Matrix<New32>>(true);
   const q = await wg.qgemm(quantized);
   same<typeof q, Matrix<New32>>(true);
   const q8 = await wg.qgemm({ ...quantized, yScale: 1, yZeroPoint: 0 });
@@ -97,6 +100,8 @@ export async function packing(options: PackOptions): Promise<void> {
   await wg.gemm(i8, i8);
   // @ts-expect-error: uint8 is for qgemm
   await wg.matmul(u8, u8);
+  // @ts-expect-error: syrk takes float32 and float64
+  await wg.syrk(u8);
 }
 
 export async function variables(inputs: Inputs, relu: boolean): Promise<void> {

@@ -3,6 +3,7 @@
 //   nothing   by `npm run bench -- --json`: cases, and the sweep
 //   -random   by `npm run bench -- --random --json`: random shapes
 //   -models   by `npm run bench -- --models --json`: whole models next to ONNX Runtime Web
+//   -accuracy by `npm run bench -- --accuracy --json`: errors, and what strict mode costs
 //   -start    by `npm run bench:start -- --json`: start-up times, of several engines
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ const pageOf = ({ engine, threads }) => `${engine.name.toLowerCase()}-${threads}
 export function nameOf(machine, run) {
   if (!run.engine) return `${machine}-start`;
   const page = pageOf(run);
-  const kind = run.rows ? '-random' : run.kind === 'models' ? '-models' : '';
+  const kind = run.kind ? `-${run.kind}` : run.rows ? '-random' : '';
   return `${machine}${page === usualPage ? '' : `-${page}`}${kind}`;
 }
 
@@ -31,7 +32,9 @@ const titleOf = (name) => name.replace(/^(\d{4}-\d\d-\d\d)-(\w+).*$/, '$1, $2');
 
 /** The runs of a page or of all, the newest first: { id, title, results?, random?, models? }. */
 function runsOf(runs, page) {
-  const named = Object.keys(runs).filter((name) => runs[name].engine);
+  const named = Object.keys(runs).filter(
+    (name) => runs[name].engine && !name.endsWith('-accuracy'),
+  );
   return [...new Set(named.map((name) => name.replace(/-(random|models)$/, '')))]
     .map((id) => ({
       id,

@@ -154,7 +154,7 @@ export function checkFetch(op: string, externalData: unknown): void {
   throw new ArgumentError(op, 'externalData', `${op}: externalData is ${found}; ${rule}`);
 }
 
-/** The files of the option `externalData`, by location; undefined if it has none. */
+/** The files by location, if `externalData` is an object of them, and undefined otherwise. */
 function filesOf(externalData: ReadOptions['externalData']): Map<string, Source> | undefined {
   if (typeof externalData !== 'object') return undefined;
   const what = 'the external data of this model';

@@ -736,6 +736,57 @@ it('the types of matmulNBits', () => {
   expect(compile('matmul-nbits', inFunction(program), oldest)).toEqual([]);
 });
 
+it('the types of syrk', () => {
+  const program = `
+    import { createGemm, HeapTensor } from 'wgemm';
+    import type { Explanation, Matrix, ResultArray, SyrkArray, SyrkOptions, TensorLike } from 'wgemm';
+    import { createGemm as createWorker, type SyrkOptions as Same, type WorkerTensor } from 'wgemm/worker';
+    type New32 = ReturnType<Float32Array['slice']>;
+    type New64 = ReturnType<Float64Array['slice']>;
+    const [wg, worker] = [await createGemm(), await createWorker()];
+    const is = <T,>(value: T) => void value;
+    const a = { data: new Float32Array(2), shape: [2, 1] };
+    const wide = { data: new Float64Array(2), shape: [2, 1], strides: [1, 1], offset: 0 };
+    const held = wg.alloc('float64', [2, 1]);
+    is<Matrix<New32>>(wg.syrk(a));
+    is<Matrix<New64>>(wg.syrk(wide, { alpha: 0.5, transA: true }));
+    is<Matrix<New64>>(wg.syrk({ data: held, shape: [2, 1] }, { transA: 0, out: undefined }));
+    is<HeapTensor<Float64Array>>(wg.syrk(held, { out: wg.alloc('float64', [2, 2]) }));
+    wg.syrk(a, { out: { data: new Float32Array(4), shape: [2, 2], tag: 1 } }).tag;
+    const named: SyrkOptions<Float32Array> = { alpha: 2, out: a };
+    const theirs: Same = named;
+    wg.syrk(a, named);
+    wg.syrk(a, theirs);
+    is<Explanation>(wg.explain('syrk', a, named));
+    const generic = <A extends SyrkArray>(x: TensorLike<A>): Matrix<ResultArray<A>> => wg.syrk(x, { transA: true });
+    generic(a).shape[1];
+    is<Matrix<New32>>(await worker.syrk(a, { transfer: true, alpha: 2 }));
+    is<WorkerTensor<New64>>(await worker.syrk(wide, { out: await worker.alloc('float64', [2, 2]) }));
+    is<Explanation>(await worker.explain('syrk', a, { transA: true }));
+    wg.record((calls) => is<HeapTensor<Float64Array>>(calls.syrk(held, { out: held, transA: true })));
+
+    // @ts-expect-error: float32 and float64 only
+    wg.syrk({ data: new Int32Array(2), shape: [2, 1] });
+    // @ts-expect-error: float32 and float64 only
+    wg.syrk({ data: new Uint16Array(2), shape: [2, 1], dtype: 'float16' });
+    // @ts-expect-error: no packed weights
+    wg.syrk(wg.pack(a, { op: 'gemm' }));
+    // @ts-expect-error: out has the type of the result
+    wg.syrk(a, { out: wide });
+    // @ts-expect-error: no such option
+    wg.syrk(a, { transB: true });
+    // @ts-expect-error: floats have no bigints
+    wg.syrk(a, { alpha: 1n });
+    // @ts-expect-error: options come second
+    wg.syrk(a, a, null, {});
+    // @ts-expect-error: an array in a recording
+    wg.record((calls) => calls.syrk(a, { out: held }));
+    // @ts-expect-error: no out
+    wg.record((calls) => calls.syrk(held, { alpha: 2 }));
+  `;
+  expect(compile('syrk', inFunction(program), oldest)).toEqual([]);
+});
+
 it('the types of files of weights: a check of the type tells the array', () => {
   const program = `
     import { createGemm, fromGGUF, HeapTensor, PackedWeights } from 'wgemm';

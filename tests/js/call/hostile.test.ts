@@ -249,6 +249,14 @@ describe('a property of Object.prototype', () => {
       using weights = wg.pack(square(), { op: 'gemm' });
       return weights.serialize();
     },
+    syrk: () => wg.syrk(square()).data,
+    'syrk in the heap': () => {
+      using x = wg.alloc('float32', [2, 2]);
+      using y = wg.alloc('float32', [2, 2]);
+      x.data.set([1, 2, 3, 4]);
+      wg.syrk(x, { out: y });
+      return Array.from(y.data);
+    },
     matmulNBits: () => wg.matmulNBits(float32([1, 2], 1, 2), quantizeNBits(square())).data,
     'matmulNBits in the heap': () => {
       using x = wg.alloc('float32', [2, 2]);
@@ -280,6 +288,7 @@ describe('a property of Object.prototype', () => {
       using weights = await inWorker.pack(square(), { op: 'gemm' });
       return [weights instanceof WorkerWeights, await weights.serialize()];
     },
+    syrk: async () => (await inWorker.syrk(square())).data,
     matmulNBits: async () =>
       (await inWorker.matmulNBits(float32([1, 2], 1, 2), quantizeNBits(square()))).data,
     // Not inUse: the collector frees what other tests dropped.
@@ -737,6 +746,14 @@ describe('every argument of every call', () => {
         (x: never) => wg.qgemm({ ...q(), [name]: x }),
       ]),
     ),
+    'syrk, a': (x) => wg.syrk(x),
+    'syrk, options': (x) => wg.syrk(square(), x),
+    ...Object.fromEntries(
+      ['alpha', 'transA', 'out'].map((name) => [
+        `syrk, ${name}`,
+        (x: never) => wg.syrk(square(), { [name]: x }),
+      ]),
+    ),
     'matmulNBits, a': (x) => wg.matmulNBits(x, nbits()),
     'matmulNBits, weights': (x) => wg.matmulNBits(square(), x),
     'matmulNBits, options': (x) => wg.matmulNBits(square(), nbits(), x),
@@ -835,6 +852,7 @@ describe('every argument of every call', () => {
       () => inWorker.pack(x, { op: 'matmulNBits' }),
       () => inWorker.matmulNBits(square(), x),
       () => inWorker.matmulNBits(square(), { ...nbits(), data: x }),
+      () => inWorker.syrk(x),
       () => inWorker.alloc('float32', x),
       () => inWorker.deserialize(x),
     ];

@@ -191,6 +191,13 @@ const calls: Record<string, (as: As) => unknown> = {
     x.data.set(a32().data);
     return wg.matmulNBits(x, weights, as({ accuracyLevel: 4, out: held('float32') }));
   },
+  syrk: (as) =>
+    wg.syrk(
+      as({ ...floats([2, 2]), strides: [2, 1], offset: 0, dtype: 'float32' }),
+      as({ alpha: 2, transA: 1, out: as(empty([2, 2])) }),
+    ),
+  'syrk in the heap': (as) =>
+    wg.syrk(held('float32', 1, 2, 3, 4), as({ alpha: 2, transA: 1, out: held('float32') })),
   pack: (as) =>
     wg.pack(as(floats([2, 2])), as({ op: 'gemm' as const, trans: 1, as: 'float16' as const })),
   'pack for matmulNBits': (as) => wg.pack(nbits(as), as({ op: 'matmulNBits' as const })),

@@ -137,7 +137,7 @@ describe('explain() throws what the call throws', () => {
     'a bias that does not broadcast': ['matmul', matrix(20), matrix(20), matrix(3)],
   };
 
-  const callOf = (wg: Gemm, op: 'gemm' | 'qgemm' | 'matmul') =>
+  const callOf = (wg: Gemm, op: 'gemm' | 'qgemm' | 'matmul' | 'syrk') =>
     (wg[op] as (...args: unknown[]) => unknown).bind(wg);
   const messageOf = (call: () => unknown) => {
     try {
@@ -170,6 +170,7 @@ describe('explain() throws what the call throws', () => {
       for (const [op, ...args] of [
         ['gemm', matrix(40), matrix(40)],
         ['qgemm', inputs],
+        ['syrk', matrix(40)],
       ] as const) {
         const wanted = messageOf(() => callOf(wg, op)(...args));
         expect(messageOf(() => wg.explain(...([op, ...args] as unknown as Arguments)))).toBe(

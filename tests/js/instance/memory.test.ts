@@ -69,6 +69,9 @@ describe('memory()', () => {
       () => wg.explain('dynamicQuantizeMatmul', float32([1, 3], 1, 2, 3), weights, { bScale: 1 }),
       () => wg.matmulNBits(float32([1, 16], ...Array<number>(16).fill(1)), nbits),
       () => wg.pack(nbits, { op: 'matmulNBits' }).dispose(),
+      () => wg.syrk(array, { alpha: 2 }),
+      () => wg.syrk(a, { out, transA: true }),
+      () => wg.explain('syrk', array),
       () => wg.gemm(a, b, null, { out }),
       () => wg.gemm(a, array, out, { out, alpha: 0.5, transA: true }),
       () => wg.gemm(array, array, 1),
@@ -99,6 +102,7 @@ describe('memory()', () => {
       () => wg.pack({ ...operands.b, shape: [7, 1] }, { op: 'qgemm' }),
       () => wg.matmulNBits(float32([1, 3], 1, 2, 3), nbits),
       () => wg.pack({ ...nbits, n: 7 }, { op: 'matmulNBits' }),
+      () => wg.syrk(array, { out: square }),
     ];
     // The engine collects its garbage before it refuses such an array.
     const slow = () =>
@@ -118,7 +122,7 @@ describe('memory()', () => {
       }
       return failed;
     };
-    expect(round([slow])).toBe(17);
+    expect(round([slow])).toBe(18);
     const before = wg.memory();
     for (let i = 0; i < 2000; ++i) round(i % 200 === 0 ? [slow] : []);
     expect(wg.memory()).toEqual(before);

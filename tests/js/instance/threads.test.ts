@@ -95,6 +95,25 @@ describe.skipIf(!hasThreads)('threads', () => {
 
   type Loose = Record<string, (...args: unknown[]) => { data: DataArray; threads: number }>;
   const loose = (wg: Gemm) => wg as unknown as Loose;
+  it('share out syrk, and the copy of its triangle', async () => {
+    const [one, many] = [await create({ threads: 1 }), await create({ threads: 3 })];
+    const random = new Random(9);
+    for (const dtype of ['float32', 'float64'] as const) {
+      for (const [n, k] of [
+        [200, 300],
+        [333, 70],
+        [700, 5],
+        [97, 4000],
+      ] as const) {
+        const a = random.tensor(dtype, [n, k]) as { data: Float32Array; shape: number[] };
+        const plan = many.explain('syrk', a);
+        expect(plan).toMatchObject({ op: 'syrk', threads: 3, m: n, n, k });
+        const what = JSON.stringify([dtype, n, k]);
+        expect(sameBytes(many.syrk(a).data, one.syrk(a).data), what).toBe(true);
+      }
+    }
+  });
+
   it('share out the integer products, with batch axes and values per row', async () => {
     const [one, many] = [await create({ threads: 1 }), await create({ threads: 3 })];
     const random = new Random(8);

@@ -67,7 +67,7 @@ describe('the row of', () => {
     );
     const factor = operands.findIndex(({ method }) => method === 'weights');
     expect(row.operands[factor]).toBe(row.matrices[1]);
-    expect(row.operands.slice(-4)).toEqual([...row.matrices, 'out']);
+    expect(row.operands.slice(-1 - row.matrices.length)).toEqual([...row.matrices, 'out']);
     for (const name of [...row.inputs, ...row.options]) expect(guardedNames).toContain(name);
   });
 });

@@ -27,17 +27,18 @@ describe('the bench refuses', () => {
     [['--random', '--threads', 'two'], wrongThreads('two')],
     [['--engine', 'opera'], `there is no engine 'opera'; ${engines}`],
     [['--random', '--engine', 'node,bun'], `there is no engine 'node,bun'; ${engines}`],
-    [['--build', 'relaxed'], '--build is for --kernels: say that too'],
+    [['--build', 'relaxed'], '--build is for --kernels and --cblas: say one of them, too'],
     [['--count', '3'], '--count is for --random and --search: say one of them, too'],
     [['--sides', 'loop'], '--sides is for --search: say that too'],
     [
       ['--kernels', '--threads', '2'],
-      '--kernels, --arm and --wide take no --threads: they measure one thread',
+      '--kernels, --cblas, --arm and --wide take no --threads: they measure one thread',
     ],
     [
       ['--calls', '--engine', 'bun'],
-      '--calls, --attention and --search take no --engine: they run in Node',
+      '--calls, --attention, --search, --cblas and --accuracy take no --engine: they run in Node',
     ],
+    [['--cblas', '--build', 'simd'], "there is no build 'simd'; there are relaxed and simd128"],
   ])('%j', (args, message) => {
     const { status, stderr } = run('tests/bench/bench.mjs', ...args);
     expect(stderr).toBe(`wgemm: bench: ${message}\n`);
@@ -81,6 +82,43 @@ describe('the file of a run', () => {
       expect(name.startsWith(`${kind} `)).toBe(true);
       expect(ratio).toBeGreaterThan(0);
     }
+  });
+});
+
+describe('the errors of results', () => {
+  interface Run {
+    kind: string;
+    rows: { name: string; bound?: number; errors: Record<string, [most: number, mean: number]> }[];
+  }
+  function measure(filter: string) {
+    const json = join(folder, 'accuracy.json');
+    const result = run('tests/bench/bench.mjs', '--accuracy', '--filter', filter, '--json', json);
+    const { stderr, status } = result;
+    return { stderr, status, json };
+  }
+
+  it('have units, and bounds', () => {
+    const { stderr, status, json } = measure('gemm float32, K 16');
+    expect([stderr, status]).toEqual(['', 0]);
+    const { kind, rows } = JSON.parse(readFileSync(json, 'utf8')) as Run;
+    expect(kind).toBe('accuracy');
+    const [own, peers] = rows;
+    expect(own).toMatchObject({ name: 'gemm float32', bound: 24 });
+    expect(Object.keys(own!.errors)).toEqual(['relaxed', 'simd128', 'strict']);
+    // A result is rounded, so an error of 0 would be wrong.
+    for (const [most, mean] of Object.values(own!.errors)) {
+      expect(most).toBeGreaterThan(1);
+      expect(mean).toBeGreaterThan(0.1);
+      expect(mean).toBeLessThan(most);
+    }
+    expect(Object.keys(peers!.errors)).toContain('ONNX Runtime Web');
+  });
+
+  it('are named by the filter', () => {
+    expect(measure('no such row')).toMatchObject({
+      stderr: expect.stringMatching(/no row contains "no such row"; there are products,/) as string,
+      status: 1,
+    });
   });
 });
 
@@ -137,6 +175,7 @@ describe('the pages of the bench', () => {
     [`${machine}-firefox-2`]: { ...about('Firefox', 2), ...cases(4) },
     [`${machine}-firefox-2-random`]: { ...about('Firefox', 2), ...rows },
     [`${machine}-bun-1-random`]: { ...about('Bun', 1), ...rows },
+    [`${machine}-accuracy`]: { ...about('Node', 1, '2026-11-29'), kind: 'accuracy', rows: [] },
     [`${machine}-start`]: { ...about('', 1), engine: undefined, rows: [] },
   };
 

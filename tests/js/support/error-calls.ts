@@ -283,6 +283,16 @@ export const goodCalls = {
       out: 'out',
     },
   },
+  syrk: {
+    method: 'syrk',
+    args: () => ({
+      a: float32([2, 3], 1, 2, 3, 4, 5, 6),
+      alpha: 2,
+      out: floats([2, 2], 9),
+    }),
+    first: ['a'],
+    operands: operandsOf({ a: 'A' }, 'out'),
+  },
   pack: {
     method: 'pack',
     args: () => ({ b: ofType('float32', 3, 2), op: 'gemm' }),

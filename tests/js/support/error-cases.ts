@@ -46,7 +46,7 @@ const mismatch = (name: string, changes: Changes): Row => ['PACK_MISMATCH', name
 
 const integer = 'matmulInteger qlinearMatmul dynamicQuantizeMatmul matmulIntegerToFloat';
 const quantized = `qgemm ${integer}`;
-const products = `gemm matmul ${quantized} matmulNBits`;
+const products = `gemm matmul ${quantized} matmulNBits syrk`;
 
 // Sentences of several rows.
 const aTensor = 'it must be a tensor, { data, shape } or from alloc()';
@@ -113,6 +113,7 @@ const optionsOfDynamic = 'bScale, bZeroPoint, bias, transA, transB, activation, 
 const optionsOfToFloat =
   'aScale, bScale, aZeroPoint, bZeroPoint, bias, transA, transB, activation, ' + 'out';
 const optionsOfNBits = 'bias, accuracyLevel, activation, out';
+const optionsOfSyrk = 'alpha, transA, out';
 
 /** Options that are not an object, against `rule`, and a name that is not one of `names`. */
 const wrongOptions = (rule: string, names: string): Readonly<Record<string, Row>> => ({
@@ -643,6 +644,32 @@ export const ofJavaScript: Table = {
     }),
     [`accuracyLevel is 0.5; ${aWhole}`]: argument('accuracyLevel', { accuracyLevel: 0.5 }),
   },
+  syrk: {
+    ...wrongOptions('call syrk(a, options)', optionsOfSyrk),
+    [`the option "transB" is not known; it must be one of ${optionsOfSyrk}`]: argument('transB', {
+      options: { transB: true },
+    }),
+    [`A is 5; ${aTensor}; call syrk(a, options)`]: argument('A', { a: 5 }),
+    [`A is "U"; ${aTensor}; call syrk(a, options)`]: argument('A', { a: 'U' }),
+    [`A is undefined; ${aTensor}`]: argument('A', { a: undefined }),
+    [`A is a Float32Array without a shape; ${withShape}`]: dtype('A', { a: new Float32Array(6) }),
+    [`A is an array; ${withShape}; ${byTensor}`]: dtype('A', { a: [[1], [2], [3]] }),
+    [`the data of A is an array; it must be Float32Array or Float64Array; ${byTensor}`]: dtype(
+      'A',
+      { 'a.data': [1, 2, 3, 4, 5, 6] },
+    ),
+    'the data of A is Uint8ClampedArray; it must be Float32Array or Float64Array': dtype('A', {
+      'a.data': new Uint8ClampedArray(6),
+    }),
+    'alpha is "1"; it must be a number': argument('alpha', { alpha: '1' }),
+    'alpha is null; it must be a number': argument('alpha', { alpha: null }),
+    'alpha is 1n; it must be a number': argument('alpha', { alpha: 1n }),
+    [`transA is "T"; ${aFlag}`]: argument('transA', { transA: 'T' }),
+    [`transA is NaN; ${aFlag}`]: argument('transA', { transA: NaN }),
+    'A has 6 elements; its shape [2, 3] and strides [4, 1] need 7': shape('A', {
+      'a.strides': [4, 1],
+    }),
+  },
   pack: {
     [`B is undefined; ${aTensor}`]: argument('B', { b: undefined }),
     [`B is a Float32Array without a shape; ${withShape}`]: dtype('B', { b: new Float32Array(6) }),
@@ -697,7 +724,7 @@ export const ofJavaScript: Table = {
     [`zeroPoints is 8; ${aTensor}`]: argument('zeroPoints', { 'weights.zeroPoints': 8 }),
   },
   explain: {
-    [`op is "conv"; it must be 'gemm', 'matmul', 'qgemm', 'matmulInteger', 'qlinearMatmul', 'dynamicQuantizeMatmul', 'matmulIntegerToFloat' or 'matmulNBits'`]:
+    [`op is "conv"; it must be 'gemm', 'matmul', 'qgemm', 'matmulInteger', 'qlinearMatmul', 'dynamicQuantizeMatmul', 'matmulIntegerToFloat', 'matmulNBits' or 'syrk'`]:
       argument('op', { op: 'conv' }),
   },
   alloc: {
@@ -1083,6 +1110,31 @@ export const ofCore: Table = {
       shape('zeroPoints', { 'weights.zeroPoints': uint8([2, 2], 1, 1, 1, 1) }),
     'bias has shape [20]; it must have N elements, of shape [2]': shape('bias', {
       bias: new Float32Array(20),
+    }),
+  },
+  syrk: {
+    'A has type int32; it must be float32 or float64': dtype('A', { a: ofType('int32', 2, 3) }),
+    'A has type float16; it must be float32 or float64': dtype('A', { a: ofType('float16', 2, 3) }),
+    'A has shape [6] of rank 1; it must have rank 2': shape('A', { 'a.shape': [6] }),
+    'A has shape [1, 2, 3] of rank 3; it must have rank 2': shape('A', { 'a.shape': [1, 2, 3] }),
+    'A has 6 elements; its shape [3, 3] needs 9': shape('A', { 'a.shape': [3, 3] }),
+    'A has more than 2^53 elements, by its shape [134217728, 134217728]': shape('A', {
+      'a.shape': [2 ** 27, 2 ** 27],
+    }),
+    'out would have shape [1073741824, 1073741824], of more than 2^53 elements': shape('out', {
+      a: floats([2 ** 30, 0]),
+      out: undefined,
+    }),
+    'out has shape [4]; the result has shape [2, 2]': shape('out', { 'out.shape': [4] }),
+    'out has shape [2, 2]; the result has shape [3, 3]': shape('out', { transA: true }),
+    'out has 5 elements; its shape [2, 2] needs 4': shape('out', {
+      'out.data': new Float32Array(5),
+    }),
+    [`out has strides [1, 1] and shape [2, 2]; ${noSharing}`]: shape('out', {
+      'out.strides': [1, 1],
+    }),
+    [`out has type float64 and A has type float32; ${same}`]: dtype('out', {
+      out: ofType('float64', 2, 2),
     }),
   },
   gemm: {
@@ -1546,7 +1598,7 @@ function rowsOf(call: CallName, key: string, name: string, Class: ArrayClass): [
     ),
   ];
   if (!standsForB(name)) {
-    const place = method === 'matmul' ? 'weights' : 'B';
+    const place = { matmul: 'weights', syrk: 'B of gemm' }[method as string] ?? 'B';
     const message = `is packed weights, which can only stand for ${place}`;
     rows.push(held(message, 'ARGUMENT', (h) => h.forGemm));
   } else if (method !== 'pack') {

@@ -91,6 +91,7 @@ const knownOperations = [
   'dynamicQuantizeMatmul',
   'matmulIntegerToFloat',
   'matmulNBits',
+  'syrk',
   'pack',
   'alloc',
   'createGemm',

@@ -33,6 +33,7 @@ const products = [
   ['matmul', 7],
   ['product of 8 bits', 6],
   ['matmulNBits', 7],
+  ['syrk', 3],
 ] as const;
 
 const bytesOf = (type: string): number => Number(/\d+/.exec(type)![0]) / 8;

@@ -54,6 +54,7 @@ type Method =
   | 'qlinearMatmul'
   | 'dynamicQuantizeMatmul'
   | 'matmulIntegerToFloat'
+  | 'syrk'
   | 'explain';
 type Loose = Record<Method, (...args: unknown[]) => unknown>;
 const loose = (instance: Gemm | WorkerGemm) => instance as unknown as Loose;
@@ -322,6 +323,22 @@ describe('returns what wgemm returns, bit for bit:', () => {
       { out: { data: new Float32Array(34), shape: [5, 6], strides: [7, 1] } },
     ]);
     await expectSame('explain', () => ['qgemm', inputs(), { alpha: 2 }]);
+  });
+
+  it('syrk', async () => {
+    for (const dtype of ['float32', 'float64'] as const) {
+      const a = () => new Random(6).tensor(dtype, [5, 7]);
+      await expectSame('syrk', () => [a()]);
+      await expectSame('syrk', () => [a(), { alpha: -0.5, transA: true }]);
+      await expectSame('explain', () => ['syrk', a(), { transA: true }]);
+      await expectSame('syrk', () => {
+        const [x, out] = slices(dtype, [
+          [5, 7],
+          [5, 5],
+        ]) as [object, object];
+        return [x, { out: { ...out, strides: [1, 5] } }];
+      });
+    }
   });
 
   it('nothing', async () => {
