@@ -1,18 +1,21 @@
-// Writes the tables of figures in README.md, docs/guide/onnx.md and docs/guide/accuracy.md from
-// docs/bench/runs.json.
+// Writes the figures in README.md, docs/badges.svg, docs/guide/onnx.md and docs/guide/accuracy.md
+// from docs/bench/runs.json.
 //   npm run figures    writes them; `npm run lint` checks that they are as written
 //   npm run figures -- --add FILE.json   first adds what a bench wrote. The file's name begins with
 //     DATE-MACHINE; the run itself tells its engine, its threads and its kind
-// The tables of README.md have a column per processor, of its newest run in Node on one thread. The
-// table of models has a column per number of threads, of the processor that ran them last. Each
-// table stands between two comments.
+// README.md has the newest run of Chromium on one thread, as the home page has. The table of models
+// has a column per number of threads, of the processor that ran them last. Each table stands
+// between two comments.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import {
   file as data,
   libraryOf,
+  loadFront,
+  machineOf,
   modelsOf,
   nameOf,
+  rangeOf,
   readRuns,
 } from '../docs/.vitepress/data/bench.mjs';
 import { threadsText } from '../tests/bench/print.mjs';
@@ -24,44 +27,30 @@ const own = ['wgemm', 'wgemm, B packed'];
 
 const cases = [
   { name: 'float32 1024x1024x1024' },
+  { name: 'float32 1x4096x4096', title: 'constant B', inMs: true },
   { name: 'float64 256x256x256' },
   { name: 'int64 512x512x512' },
   { name: 'uint8 x int8 1024x1024x1024' },
-  { name: 'float32 1x4096x4096', title: 'B packed once', inMs: true },
-  { name: 'uint8 x int8 1x4096x4096', title: 'B packed once', inMs: true },
+  { name: 'uint8 x int8 1x4096x4096', title: 'constant B', inMs: true },
 ];
 
 /** The runs of a kind (`''` or `-start`), the newest of each processor, the newest first. */
 function runsOf(kind) {
-  const pattern = new RegExp(`^\\d{4}-\\d\\d-\\d\\d-([a-z]+)(\\d+)${kind}$`);
+  const pattern = new RegExp(`^\\d{4}-\\d\\d-\\d\\d-([a-z]+\\d+)${kind}$`);
   const newest = new Map();
   for (const [name, run] of Object.entries(readRuns()).sort().reverse()) {
-    const [, family, generation] = pattern.exec(name) ?? [];
-    const processor = `${family}${generation}`;
-    if (!family || newest.has(processor)) continue;
-    const maker = run.processor.split(',')[0].replace(/\(R\)| Processor/g, '');
-    newest.set(processor, {
-      ...run,
-      machine: `${maker} (${family[0].toUpperCase()}${family.slice(1)} ${generation})`,
-    });
+    const [, processor] = pattern.exec(name) ?? [];
+    if (!processor || newest.has(processor)) continue;
+    newest.set(processor, { ...run, machine: machineOf(name, run.processor) });
   }
   return [...newest.values()].sort((a, b) => b.date.localeCompare(a.date));
 }
 
 const rateOf = ({ operations, best }) => operations / best / 1e6;
 const digits = (value) => value.toPrecision(3);
+const ratioText = (ratio) => ratio.toFixed(ratio < 10 ? 2 : ratio < 100 ? 1 : 0);
 const fastest = (contestants) =>
   contestants.reduce((one, each) => (rateOf(each) > rateOf(one) ? each : one));
-
-function cellOf(run, { name, inMs }) {
-  const found = run.cases.find((each) => each.name === name);
-  if (!found) return '-';
-  const wgemm = fastest(found.contestants.filter((each) => own.includes(each.name)));
-  const peer = fastest(found.contestants.filter(({ kind }) => kind === 'peer'));
-  const figure = inMs ? `${wgemm.best.toFixed(2)} ms` : `${digits(rateOf(wgemm))} GOP/s`;
-  const ratio = rateOf(wgemm) / rateOf(peer);
-  return `**${figure}**, ${ratio.toFixed(ratio < 10 ? 2 : 1)} x ${libraryOf(peer.name)}`;
-}
 
 function labelOf({ name, title }) {
   const [, types, shape] = /^(.*) (\d+x\d+x\d+)$/.exec(name);
@@ -72,31 +61,87 @@ const row = (cells) => `| ${cells.join(' | ')} |`;
 const table = (head, rows) =>
   [row(head), `|${'---|'.repeat(head.length)}`, ...rows.map(row)].join('\n');
 
-function speedTable() {
-  const runs = runsOf('');
+/** Size, start and speed: the figures of the home page. */
+function frontTable() {
+  const { machine, engine, libraries, figures } = loadFront();
   return table(
     [
-      'one thread; M x N x K',
-      ...runs.map(({ machine, date }) => `${machine}, ${date.slice(0, 10)}`),
+      `${engine}, ${machine}, one thread`,
+      ...libraries.map(({ library, version }) => `${library} ${version}`.trim()),
     ],
-    cases.map((each) => [labelOf(each), ...runs.map((run) => cellOf(run, each))]),
+    figures.map(({ title, detail, bars }) => [
+      `${title}: ${detail.replaceAll('×', 'x').replace('.wasm', '`.wasm`')}`,
+      ...bars.map(({ text }, i) => (i === 0 ? `**${text}**` : text)),
+    ]),
   );
 }
 
-function startTable() {
-  const [{ rows, machine, versions }] = runsOf('-start');
-  const inPage = rows.filter(({ brotli }) => brotli);
-  const titleOf = ({ library }) =>
-    library === 'wgemm' ? library : `${libraryOf(library)} ${versions[library]}`;
+function speedTable() {
+  const { results, machine, engine } = loadFront();
+  const rows = cases.map((each) => {
+    const { contestants } = results.cases.find(({ name }) => name === each.name);
+    const wgemm = fastest(contestants.filter(({ name }) => own.includes(name)));
+    const peer = fastest(contestants.filter(({ kind }) => kind === 'peer'));
+    const text = (one) =>
+      each.inMs ? `${one.best.toFixed(2)} ms` : `${digits(rateOf(one))} GOP/s`;
+    const ratio = ratioText(rateOf(wgemm) / rateOf(peer));
+    return [
+      labelOf(each),
+      `**${text(wgemm)}**`,
+      `${text(peer)}, ${libraryOf(peer.name)}`,
+      `${ratio} x`,
+    ];
+  });
   return table(
-    [`in ${inPage[0].where.replace(/\..*/, '')}, ${machine}`, ...inPage.map(titleOf)],
-    [
-      ['from import to the first result', ...inPage.map(({ best }) => `${best.toFixed(0)} ms`)],
-      [
-        'download for that result: a bundle and its `.wasm`, with brotli',
-        ...inPage.map(({ brotli }) => `${(brotli / 1000).toFixed(0)} kB`),
-      ],
-    ],
+    [`M x N x K, one thread; ${engine}, ${machine}`, 'wgemm', 'the fastest peer', 'ratio'],
+    rows,
+  );
+}
+
+/** The sentence below the table of speed. */
+function rangeText() {
+  const { cases: count, lowest, median, highest } = rangeOf(loadFront().results);
+  const others = runsOf('').map((run) => rangeOf(run).lowest);
+  return (
+    `Over all ${count} cases of this run, the ratio is ${ratioText(lowest)} to ` +
+    `${ratioText(highest)}, with a median of ${ratioText(median)}. In Node on ` +
+    `${others.length} processors, the lowest ratio is ${ratioText(Math.min(...others))}.`
+  );
+}
+
+const badgeHeight = 20;
+
+/** Facts about the package, as a picture without requests to other hosts. */
+function badges() {
+  const about = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  if (about.dependencies) fail('figures: package.json has dependencies, and the badge says none');
+  const [download] = loadFront().figures;
+  const texts = [
+    ['licence', about.license],
+    ['with brotli', download.bars[0].text],
+    ['types', about.types ? 'included' : 'none'],
+    ['dependencies', 'none'],
+  ];
+  const widthOf = (text) => Math.round(text.length * 6.6) + 12; // the text is made as wide
+  let x = 0;
+  const parts = texts.map(([name, value]) => {
+    const [left, right] = [widthOf(name), widthOf(value)];
+    const at = x;
+    x += left + right + 6;
+    const label = (text, from, width) =>
+      `<text x="${from + 6}" y="14" textLength="${width - 12}">${text}</text>`;
+    return (
+      `<rect x="${at}" width="${left + right}" height="${badgeHeight}" rx="3" fill="#3d4a4f"/>` +
+      `<path d="M${at + left} 0h${right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-${right - 3}z" ` +
+      `fill="#0f766e"/>${label(name, at, left)}${label(value, at + left, right)}`
+    );
+  });
+  const says = texts.map((each) => each.join(': ')).join(', ');
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${x - 6}" height="${badgeHeight}" ` +
+    `role="img" aria-label="${says}"><title>${says}</title>\n` +
+    `<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">\n` +
+    `${parts.join('\n')}\n</g></svg>\n`
   );
 }
 
@@ -116,16 +161,7 @@ function modelRuns() {
     .sort((a, b) => a.threads - b.threads);
 }
 
-/** The models in README.md. */
-const someModels = [
-  'MiniLM, 128 tokens, int8',
-  'MiniLM, 128 tokens, float32',
-  'wake word, float32',
-  'collision avoidance, float32',
-];
-
-/** @param chosen the titles of the rows. Default: all */
-function modelTable(chosen) {
+function modelTable() {
   const runs = modelRuns();
   const [{ processor, versions }] = runs;
   const tables = runs.map(modelsOf);
@@ -134,13 +170,16 @@ function modelTable(chosen) {
       `${processor.split(',')[0]}, Node; ${libraryOf('ORT')} ${versions['onnxruntime-web']}`,
       ...runs.map(({ threads }) => threadsText(threads)),
     ],
-    (chosen ?? tables[0].filter(isWhole).map(titleOf)).map((title) => [
-      title,
-      ...tables.map((rows) => {
-        const { time, ratio } = rows.find((row) => titleOf(row) === title);
-        return `**${time}**, ${ratio.replace('×', ' x')}`;
-      }),
-    ]),
+    tables[0]
+      .filter(isWhole)
+      .map(titleOf)
+      .map((title) => [
+        title,
+        ...tables.map((rows) => {
+          const { time, ratio } = rows.find((row) => titleOf(row) === title);
+          return `**${time}**, ${ratio.replace('×', ' x')}`;
+        }),
+      ]),
   );
 }
 
@@ -163,18 +202,21 @@ function aboutAccuracy() {
 }
 
 const tables = [
+  { name: 'front', page: 'README.md', make: frontTable },
   { name: 'speed', page: 'README.md', make: speedTable },
-  { name: 'start', page: 'README.md', make: startTable },
-  { name: 'models', page: 'README.md', make: () => modelTable(someModels) },
-  { name: 'models', page: 'docs/guide/onnx.md', make: () => modelTable() },
+  { name: 'range', page: 'README.md', make: rangeText },
+  { name: 'models', page: 'docs/guide/onnx.md', make: modelTable },
   ...accuracyTables({ findRun: accuracyRun, findStrict: strictRuns, table }),
   { name: 'accuracy run', page: 'docs/guide/accuracy.md', make: aboutAccuracy },
 ];
 const pages = [...new Set(tables.map(({ page }) => page))];
 const textOf = (page) => readFileSync(join(root, page), 'utf8');
+/** The picture in README.md. */
+const badgesFile = 'docs/badges.svg';
 
 /** The text of a page, with its tables made from the runs. */
 function written(page) {
+  if (page === badgesFile) return badges();
   let text = textOf(page);
   for (const { name, make } of tables.filter((each) => each.page === page)) {
     const pattern = new RegExp(`(<!-- figures: ${name} -->\n)[^]*?(<!-- end -->)`);
@@ -185,7 +227,7 @@ function written(page) {
 }
 
 export function lintFigures() {
-  for (const page of pages)
+  for (const page of [...pages, badgesFile])
     if (written(page) !== textOf(page))
       fail(
         `${page}: its figures differ from docs/bench/runs.json; \`npm run figures\` writes them`,
@@ -220,6 +262,6 @@ if (process.argv[1] === import.meta.filename) {
     if (option !== undefined && (option !== '--add' || !file))
       fail(`figures: ${option} is not known; it takes --add FILE`);
     if (file) add(file);
-    for (const page of pages) writeFileSync(join(root, page), written(page));
+    for (const page of [...pages, badgesFile]) writeFileSync(join(root, page), written(page));
   });
 }

@@ -55,6 +55,28 @@ function copyData() {
   }
 }
 
+/**
+ * Bundles the worker of the home page's live part by the guide's recipe for esbuild: the files of
+ * the package lie next to the bundle.
+ */
+async function buildLive() {
+  const { build } = await import('esbuild');
+  const dist = join(root, 'dist');
+  const folder = join(out, 'live');
+  await build({
+    entryPoints: [join(docs, '.vitepress', 'live', 'worker.js')],
+    outdir: folder,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    legalComments: 'none',
+    alias: { wgemm: join(dist, 'index.js'), 'wgemm/search': join(dist, 'search.js') },
+  });
+  for (const name of ['wgemm-relaxed.wasm', 'wgemm-simd128.wasm'])
+    copyFileSync(join(dist, name), join(folder, name));
+}
+
 async function build(short) {
   lintLab(); // the pages of the lab take its form for granted
   rmSync(join(docs, 'reference'), { recursive: true, force: true });
@@ -69,10 +91,13 @@ async function build(short) {
   });
   await drawPictures();
   copyData();
-  const { moveInlineScripts, pagesIn, writeNotFound } =
+  await buildLive();
+  const { moveInlineScripts, pagesIn, writeNotFound, writeSitemap } =
     await import('../docs/.vitepress/build/finish.mjs');
+  const { about, addressOf } = await import('../docs/.vitepress/head.mjs');
   await buildDemo({ out: join(out, 'demo'), site: '..', short });
-  writeNotFound(out);
+  writeNotFound(out, about.home, about.source);
+  writeSitemap(out, about.home, addressOf);
   moveInlineScripts(out);
   const { checkSite } = await import('../docs/.vitepress/build/check.mjs');
   const errors = checkSite(out);

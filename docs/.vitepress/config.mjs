@@ -1,24 +1,28 @@
 // The site works from any folder of any static server, without network. It has no inline scripts:
 // build/finish.mjs moves those that VitePress writes into files.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
+import { about, describe, headOf } from './head.mjs';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
+import { miniSearch, render } from './search.mjs';
 import { nav, sidebar } from './sidebar.mjs';
 
 const docs = join(import.meta.dirname, '..');
 const out = join(docs, '..', 'build', 'site');
 
-/**
- * Pages whose tables would bury the other pages in the results of a search. Pages of the lab have a
- * filter of their own.
- */
-const notSearched = /^(lab|benchmarks)\/(?!index\.md)/;
+const { version, license, source } = about;
+const sourceIcon =
+  '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8.7 6.3 3 12l5.7 5.7 1.4-1.4L5.8 12l4.3-' +
+  '4.3zm6.6 0-1.4 1.4 4.3 4.3-4.3 4.3 1.4 1.4L21 12z"/></svg>';
 
 export default defineConfig({
   title: 'wgemm',
-  description: 'Matrix multiplication for the web: ONNX Gemm, QGemm, MatMulNBits and oneDNN MatMul',
+  description: about.description,
   lang: 'en',
   base: './',
+  // To stop transitions, a page would compute all its styles once more at its start.
+  appearance: { disableTransition: false },
   router: { prefetchLinks: false }, // pages are small, and a list may link to a hundred
   outDir: out,
   cacheDir: join(docs, '..', 'build', 'site-cache'),
@@ -27,17 +31,13 @@ export default defineConfig({
     publicDir: join(import.meta.dirname, 'public'),
     build: { chunkSizeWarningLimit: 2000 }, // kB; the search index is the largest
   },
-  transformHead: ({ page }) => [
-    [
-      'link',
-      {
-        rel: 'icon',
-        type: 'image/svg+xml',
-        href: `${'../'.repeat(page.split('/').length - 1)}logo.svg`,
-      },
-    ],
-    ['meta', { name: 'theme-color', content: '#12998b' }],
-  ],
+  transformPageData(page) {
+    const file = join(docs, page.filePath);
+    if (page.description || !existsSync(file)) return undefined;
+    const description = describe(file);
+    return description ? { description } : undefined;
+  },
+  transformHead: headOf,
   markdown: {
     // Words such as :x: and {m} must stay as they are written.
     emoji: false,
@@ -51,29 +51,22 @@ export default defineConfig({
   },
   themeConfig: {
     logo: '/logo.svg',
+    about: { version, license, source },
     nav,
     sidebar,
+    socialLinks: [{ icon: { svg: sourceIcon }, link: source, ariaLabel: 'Source code' }],
+    editLink: {
+      // It also runs in the page. The reference is written from the comments in js/.
+      pattern({ filePath, frontmatter: { source = `docs/${filePath}` } }) {
+        const path = /^docs\/reference\//.test(source) ? 'js' : source;
+        return `https://github.com/wgemm/wgemm/blob/main/${path}`;
+      },
+      text: 'Source of this page',
+    },
     outline: { level: [2, 3], label: 'On this page' },
     search: {
       provider: 'local',
-      options: {
-        detailedView: 'auto',
-        miniSearch: {
-          searchOptions: {
-            fuzzy: 0.2,
-            prefix: true,
-            boost: { title: 4, text: 2, titles: 1 },
-            // What answers a user's question comes before what records the project's work.
-            boostDocument: (id) => (/^\/operators/.test(id) ? 3 : /^\/guide/.test(id) ? 2 : 1),
-          },
-        },
-        async _render(source, env, md) {
-          const html = await md.renderAsync(source, env);
-          return notSearched.test(env.relativePath) || env.frontmatter?.search === false
-            ? ''
-            : html;
-        },
-      },
+      options: { detailedView: 'auto', miniSearch, _render: render },
     },
   },
 });

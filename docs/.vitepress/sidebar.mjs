@@ -6,16 +6,16 @@ import { loadPages } from './data/bench.mjs';
 
 const docs = join(import.meta.dirname, '..');
 
+const { version } = JSON.parse(readFileSync(join(docs, '..', 'package.json'), 'utf8'));
+
 export const nav = [
-  { text: 'Guide', link: '/guide/getting-started', activeMatch: '^/guide/' },
-  { text: 'Operators', link: '/operators/', activeMatch: '^/operators/' },
+  { text: 'Guide', link: '/guide/', activeMatch: '^/(guide|operators)/' },
+  { text: 'Recipes', link: '/recipes/', activeMatch: '^/recipes/' },
   { text: 'API', link: '/reference/', activeMatch: '^/reference/' },
   // Another Vite project, so the router of the site must not open it.
   { text: 'Demo', link: '/demo/index.html', target: '_self' },
   { text: 'Benchmarks', link: '/benchmarks/', activeMatch: '^/benchmarks/' },
-  { text: 'Design', link: '/design/architecture', activeMatch: '^/design/' },
-  { text: 'Lab', link: '/lab/', activeMatch: '^/lab/' },
-  { text: 'Changelog', link: '/changelog' },
+  { text: version, link: '/changelog', activeMatch: '^/changelog' },
 ];
 
 /** A list of [title, page]. */
@@ -23,31 +23,18 @@ const pages = (folder, list) =>
   list.map(([text, page]) => ({ text, link: `/${folder}/${page === 'index' ? '' : page}` }));
 
 const guide = [
-  { text: 'Tutorial', items: pages('guide', [['Getting started', 'getting-started']]) },
   {
-    text: 'How-to',
+    text: 'Start',
     items: pages('guide', [
+      ['What do you want to do?', 'index'],
+      ['Getting started', 'getting-started'],
       ['In a worker', 'worker'],
       ['Threads and headers', 'threads'],
-      ['Memory', 'memory'],
-      ['Quantization', 'quantization'],
-      ['Weights of 4 bits', '4-bit-weights'],
-      ['GGUF and safetensors', 'weights'],
-      ['Layers', 'layers'],
-      ['Run an .onnx file', 'onnx'],
-      ['Text embeddings', 'embeddings'],
-      ['Text generation', 'text-generation'],
-      ['Nearest vectors', 'search'],
-      ['Packed weights', 'packed-weights'],
-      ['Batched matmul', 'batched-matmul'],
-      ['Arrays of other libraries', 'converting'],
-      ['TensorFlow.js', 'tfjs'],
-      ['C++', 'cpp'],
-      ['In your own module', 'own-module'],
     ]),
   },
   {
     text: 'Bundlers',
+    collapsed: true,
     items: pages('guide/bundlers', [
       ['Overview', 'index'],
       ['Vite', 'vite'],
@@ -63,16 +50,56 @@ const guide = [
     ]),
   },
   {
-    text: 'Reference',
+    text: 'Search and text',
     items: pages('guide', [
+      ['Nearest vectors', 'search'],
+      ['Text embeddings', 'embeddings'],
+      ['Text generation', 'text-generation'],
+    ]),
+  },
+  {
+    text: 'Networks and models',
+    items: pages('guide', [
+      ['Layers', 'layers'],
+      ['Run an .onnx file', 'onnx'],
+      ['Batched matmul', 'batched-matmul'],
+      ['TensorFlow.js', 'tfjs'],
+    ]),
+  },
+  {
+    text: 'Small weights',
+    items: pages('guide', [
+      ['Weights of 4 bits', '4-bit-weights'],
+      ['Quantization', 'quantization'],
+      ['GGUF and safetensors', 'weights'],
+    ]),
+  },
+  {
+    text: 'Speed and memory',
+    items: pages('guide', [
+      ['Packed weights', 'packed-weights'],
+      ['Memory and frame loops', 'memory'],
+      ['Arrays of other libraries', 'converting'],
+      ['Builds', 'builds'],
+    ]),
+  },
+  {
+    text: 'Results and errors',
+    items: pages('guide', [
+      ['Accuracy', 'accuracy'],
+      ['Determinism', 'determinism'],
       ['Types and opsets', 'types-and-opsets'],
       ['Errors', 'errors'],
-      ['Accuracy', 'accuracy'],
-      ['Builds', 'builds'],
+    ]),
+  },
+  {
+    text: 'C++',
+    items: pages('guide', [
+      ['In C++', 'cpp'],
+      ['In your own module', 'own-module'],
       ['C++ reference', 'cpp-reference'],
     ]),
   },
-  { text: 'Explanation', items: pages('guide', [['Determinism', 'determinism']]) },
 ];
 
 const operators = [

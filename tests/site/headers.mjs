@@ -12,6 +12,11 @@ const pageHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** The headers by path: the demo also needs WebAssembly, and shared memory for its threads. */
-export const siteHeaders = (path) =>
-  path.includes('/demo/') ? demoHeaders({ isIsolated: true }) : pageHeaders;
+/**
+ * The headers by path: the demo also needs WebAssembly, and shared memory for its threads. The
+ * worker of the home page needs WebAssembly, and has a policy of its own.
+ */
+export function siteHeaders(path) {
+  if (path.includes('/demo/')) return demoHeaders({ isIsolated: true });
+  return path.includes('/live/') ? demoHeaders({ isIsolated: false }) : pageHeaders;
+}

@@ -16,7 +16,9 @@ import { pageAt, startServer } from '../browser/server.mjs';
 import { readBlocks } from '../package/pages.mjs';
 import { refuse, Results } from '../package/results.mjs';
 import { desktop, follow, launch, look, openTab, phone } from './browse.mjs';
+import { checkHeads, searchWords, weighHome } from './files.mjs';
 import { siteHeaders } from './headers.mjs';
+import { words } from './words.mjs';
 
 const site = join(root, 'build', 'site');
 const prefix = '/some/deep/folder/';
@@ -116,6 +118,12 @@ async function testFiles(results) {
     if (first('README.md') !== first('docs/index.md'))
       refuse('docs/index.md has another example, or another output');
   });
+  await test('the home page is small', () => weighHome(site, refuse));
+  await test('search knows the words of users', async () => {
+    expectNone(await searchWords(site));
+    return `${words.length} words`;
+  });
+  await test('heads of pages, the sitemap and robots.txt', () => expectNone(checkHeads(site)));
   await test('every row of the lab is on its page', () => {
     const lab = join(root, 'docs', 'lab');
     let total = 0;
@@ -212,6 +220,49 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
       await page.close();
       return pathname.slice(prefix.length);
     });
+
+    await test('the home page searches by itself, and stops when asked', async () => {
+      const tab = await open(desktop);
+      const { page } = tab;
+      await page.goto(urlOf('index.html'), { waitUntil: 'load' });
+      await page.waitForSelector('.home-live[data-state=running] figcaption strong');
+      const said = await page.$eval('.home-live strong', (time) => time.textContent);
+      if (!/^(< )?\d+(\.\d)? ms$/.test(said)) refuse(`a search takes "${said}"`);
+      await page.$eval('.home-live button', (button) => button.click());
+      await page.waitForSelector('.home-live[data-state=paused]');
+      expectNone([...tab.errors(), ...(await look(page)).violations]);
+      await page.close();
+      return said;
+    });
+
+    // Only this browser can be told of such a visitor.
+    if (engine === 'chromium') {
+      await test('the home page loads no search for visitors who want less', async () => {
+        for (const ask of [
+          (page) =>
+            page.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: 'reduce' }]),
+          (page) =>
+            page.evaluateOnNewDocument(() =>
+              Object.defineProperty(navigator, 'connection', { value: { saveData: true } }),
+            ),
+        ]) {
+          const tab = await open(desktop);
+          const { page } = tab;
+          const requests = [];
+          page.on('request', (request) => requests.push(request.url()));
+          await ask(page);
+          await page.goto(urlOf('index.html'), { waitUntil: 'load' });
+          await page.waitForSelector('.home-live[data-state=asked]');
+          await new Promise((resolve) => setTimeout(resolve, 1000));
+          if (requests.some((url) => url.includes('/live/')))
+            refuse('it starts without being asked');
+          await page.$eval('.home-live button', (button) => button.click());
+          await page.waitForSelector('.home-live[data-state=running] figcaption strong');
+          expectNone(tab.errors());
+          await page.close();
+        }
+      });
+    }
 
     await test('dark and light', async () => {
       const tab = await open(desktop);

@@ -31,10 +31,31 @@ export function moveInlineScripts(folder) {
 }
 
 /**
- * A server may answer any address with this page, so the page cannot know where scripts and styles
- * are. It loads none.
+ * Lists the pages for search engines, at their published addresses.
+ *
+ * @param addressOf the address of a page, from its path
  */
-export function writeNotFound(folder) {
+export function writeSitemap(folder, home, addressOf) {
+  const pages = pagesIn(folder).filter((page) => page !== '404.html');
+  const urls = pages.map((page) => `<url><loc>${addressOf(page)}</loc></url>\n`).join('');
+  writeFileSync(
+    join(folder, 'sitemap.xml'),
+    '<?xml version="1.0" encoding="UTF-8"?>\n' +
+      `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n${urls}</urlset>\n`,
+  );
+  writeFileSync(
+    join(folder, 'robots.txt'),
+    `User-agent: *\nAllow: /\n\nSitemap: ${home}sitemap.xml\n`,
+  );
+}
+
+/**
+ * A server may answer any address with this page, so the page cannot know where scripts and styles
+ * are. It loads none, and its links lead to the published site.
+ *
+ * @param home the address of the published site
+ */
+export function writeNotFound(folder, home, source) {
   writeFileSync(
     join(folder, '404.html'),
     `<!doctype html>
@@ -42,17 +63,27 @@ export function writeNotFound(folder) {
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width,initial-scale=1" />
-    <title>404 | wgemm</title>
+    <meta name="robots" content="noindex" />
+    <title>There is no page here | wgemm</title>
     <link rel="icon" href="data:," />
     <style>
       :root { color-scheme: light dark; }
       body { font: 16px/1.6 system-ui, sans-serif; max-width: 34rem; }
       body { margin: 15vh auto; padding: 0 1.5rem; }
+      a { color: light-dark(#0f766e, #4fd1c1); }
+      li { margin: 0.25rem 0; }
     </style>
   </head>
   <body>
     <h1>There is no page here</h1>
-    <p>The page may have another address now. The search on the home page finds it.</p>
+    <p>The page may have another address now. These pages lead to all others:</p>
+    <ul>
+      <li><a href="${home}">The first page</a>, which has a search</li>
+      <li><a href="${home}guide/">What do you want to do?</a></li>
+      <li><a href="${home}reference/">API</a></li>
+      <li><a href="${home}demo/index.html">Demo</a></li>
+    </ul>
+    <p>If a link led you here, <a href="${source}/issues">tell us</a>.</p>
   </body>
 </html>
 `,

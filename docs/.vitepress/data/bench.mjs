@@ -246,9 +246,8 @@ export function loadPages(all = readRuns()) {
 function medianOf(runs) {
   const newest = runs.find(({ results }) => results && casesOf(results).some(({ best }) => best));
   if (!newest) return undefined;
-  const ratios = casesOf(newest.results).flatMap(({ best }) => best ?? []);
-  const middle = ratios.sort((a, b) => a - b)[ratios.length >> 1];
-  return { ratio: ratioText(middle), cases: ratios.length, run: newest.title };
+  const { cases, median } = rangeOf(newest.results);
+  return { ratio: ratioText(median), cases, run: newest.title };
 }
 
 /** The overview: a cell for each engine and number of threads, and all start-up times. */
@@ -292,64 +291,126 @@ function startOf(name, run) {
   };
 }
 
-// --- the table of the home page ------------------------------------------------------------------
+// --- the figures of the home page and of README.md -----------------------------------------------
 
-const onHome = [
-  'float32 1024x1024x1024',
-  'float32 64x64x64',
-  'float32 1x4096x4096',
-  'uint8 x int8 1024x1024x1024',
-  'uint8 x int8 1x4096x4096',
-];
+/** The run of the front figures: the newest of Chromium on one thread. */
+const frontPage = 'chromium-1';
+const frontCase = 'float32 1024x1024x1024';
 const columns = [
-  { library: 'wgemm', names: usual },
-  { library: 'ONNX Runtime Web', names: ['ORT', 'ORT, constant B'] },
-  { library: 'tfjs', names: ['tfjs'] },
-  { library: 'numpy-ts', names: ['numpy-ts'] },
+  { library: 'wgemm', names: usual, start: 'wgemm' },
+  {
+    library: 'ONNX Runtime Web',
+    names: ['ORT', 'ORT, constant B'],
+    start: 'onnxruntime-web',
+    version: 'onnxruntime-web',
+  },
+  { library: 'tfjs', names: ['tfjs'], start: 'tfjs', version: 'tfjs' },
 ];
 
-/** The newest run of Node that has all cases of the table; undefined if none has. */
-export function loadHome() {
-  const all = readRuns();
-  for (const { id, results } of runsOf(all, usualPage)) {
-    const found = onHome.map((name) => results?.cases.find((each) => each.name === name));
-    if (!found.every(Boolean)) continue;
-    const times = all[`${id}-start`];
-    return {
-      id,
-      page: usualPage,
-      date: results.date.slice(0, 10),
-      processor: results.processor,
-      engine: engineText(results),
-      libraries: columns.map(({ library }) => library),
-      rows: found.map((each) => ({
-        ...partsOf(each),
-        cells: columns.map(({ names }) => {
-          const best = fastest(each.contestants.filter(({ name }) => names.includes(name)));
-          return best ? rateText(rateOf(best)) : '';
-        }),
-      })),
-      starts: times ? startsOf(times) : [],
-    };
-  }
-  return undefined;
+/** '2026-11-28-zen5-chromium-1' -> ['zen', '5'] */
+const processorOf = (id) => /^\d{4}-\d\d-\d\d-([a-z]+)(\d+)/.exec(id).slice(1);
+
+/** 'AMD EPYC (Zen 5)', of the name of a run and of the processor that the run states. */
+export function machineOf(id, processor) {
+  const [family, generation] = processorOf(id);
+  const maker = processor.split(',')[0].replace(/\(R\)| Processor/g, '');
+  return `${maker} (${family[0].toUpperCase()}${family.slice(1)} ${generation})`;
 }
 
-function startsOf({ rows }) {
-  const places = [...new Set(rows.map(({ where }) => where))];
-  const cell = (where, library, text) => {
-    const row = rows.find((each) => each.where === where && libraryOf(each.library) === library);
-    return row ? text(row) : '';
+const rateUnit = (rate) => `${rate.toPrecision(3)} GOP/s`;
+
+/** A bar of each library: lengths are in percent of the largest value. */
+function barOf({ title, detail, values, text, isMore }) {
+  const largest = Math.max(...values);
+  return {
+    title,
+    detail,
+    better: isMore ? 'more is faster' : 'less is better',
+    bars: values.map((value, i) => ({
+      library: columns[i].library,
+      text: text(value),
+      width: Math.round((value / largest) * 1000) / 10,
+    })),
   };
-  const row = (label, where, text) => ({
-    label,
-    cells: columns.map(({ library }) => cell(where, library, text)),
-  });
-  const times = places.map((where) =>
-    row(`first result, ${where.replace(/(\d+)\..*$/, '$1')}`, where, ({ best }) => timeText(best)),
+}
+
+/**
+ * Size, start and speed next to two peers: the newest start-up times, and the newest run of
+ * Chromium on one thread of the same processor.
+ */
+export function loadFront(all = readRuns()) {
+  const [startId] = Object.keys(all)
+    .filter((name) => name.endsWith('-start'))
+    .sort()
+    .reverse();
+  const start = all[startId];
+  const processor = processorOf(startId).join('');
+  const found = runsOf(all, frontPage).find(
+    ({ id, results }) =>
+      processorOf(id).join('') === processor &&
+      results?.cases.some(({ name }) => name === frontCase),
   );
-  const inPage = places.find((where) => rows.some((each) => each.where === where && each.brotli));
-  return inPage
-    ? [...times, row('to load, with brotli', inPage, ({ brotli }) => sizeText(brotli))]
-    : times;
+  if (!found) throw new Error(`docs/bench/runs.json has no run of ${frontPage} on ${processor}`);
+  const { id, results } = found;
+  const inPage = columns.map((column) =>
+    start.rows.find(({ library, brotli }) => library === column.start && brotli),
+  );
+  const problem = results.cases.find(({ name }) => name === frontCase);
+  const rates = columns.map(({ names }) =>
+    rateOf(fastest(problem.contestants.filter(({ name }) => names.includes(name)))),
+  );
+  return {
+    page: frontPage,
+    results,
+    date: results.date.slice(0, 10),
+    machine: machineOf(id, results.processor),
+    engine: engineText(results).replace(/\..*/, ''),
+    libraries: columns.map(({ library, version }) => ({
+      library,
+      version: version ? results.versions[version] : '',
+    })),
+    figures: [
+      barOf({
+        title: 'Download',
+        detail: 'the bundle and its .wasm, with brotli',
+        values: inPage.map(({ brotli }) => brotli),
+        text: (bytes) => `${(bytes / 1000).toFixed(0)} kB`,
+      }),
+      barOf({
+        title: 'First result',
+        detail: 'from the import on',
+        values: inPage.map(({ best }) => best),
+        text: (ms) => `${ms.toFixed(0)} ms`,
+      }),
+      barOf({
+        title: 'Speed',
+        detail: 'float32, 1024 × 1024 × 1024',
+        values: rates,
+        text: rateUnit,
+        isMore: true,
+      }),
+    ],
+  };
+}
+
+/** What the home page takes of the figures. */
+export function loadHome() {
+  const { page, date, machine, engine, libraries, figures } = loadFront();
+  return { page, date, machine, engine, libraries, figures };
+}
+
+/**
+ * How many times as fast as the fastest peer, over all cases of a run: { cases, lowest, median,
+ * highest }.
+ */
+export function rangeOf(results) {
+  const ratios = casesOf(results)
+    .flatMap(({ best }) => best ?? [])
+    .sort((a, b) => a - b);
+  return {
+    cases: ratios.length,
+    lowest: ratios[0],
+    median: ratios[ratios.length >> 1],
+    highest: ratios.at(-1),
+  };
 }
