@@ -25,10 +25,10 @@ import { testSize, testSizeWithPeers } from './size.mjs';
 import { readDemo, serveDemo } from './served.mjs';
 
 const parts = {
+  find: testFind,
   meter: testMeter,
   size: testSize,
   digit: testDigit,
-  find: testFind,
   attention: testAttention,
   llm: testLlm,
   bits: testBits,

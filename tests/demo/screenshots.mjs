@@ -21,7 +21,7 @@ const untilIdle = (tab, part) =>
 
 /** What brings each part to a state worth seeing. */
 const drives = {
-  meter: () => {},
+  meter: (tab) => tab.waitFor('the meter', () => !document.querySelector('#meter-again').disabled),
   size: (tab) =>
     tab.waitFor('the curve', () => document.querySelector('#size').dataset.sweep === 'done'),
   async digit(tab) {
@@ -33,7 +33,6 @@ const drives = {
     await tab.waitFor('the times', () => document.querySelector('#digit-words').textContent);
   },
   async find(tab) {
-    await tab.click('#find-make');
     await tab.waitFor('the vectors', () => document.querySelector('#find-list').children.length);
     const { x, y, width, height } = await tab.boxOf('#find-map');
     await tab.hover([{ x: x + 0.6 * width, y: y + 0.4 * height }]);
@@ -60,7 +59,10 @@ export async function takeScreenshots(demo, folder, only) {
     for (const viewport of [desktop, phone]) {
       const tab = await browser.open(server, viewport);
       await tab.goto();
-      await tab.waitFor('the meter', () => !document.querySelector('#meter-again').disabled);
+      await tab.waitFor(
+        'the figure',
+        () => document.querySelector('#figure').dataset.state === 'done',
+      );
       for (const part of parts) {
         await tab.reveal(`#${part}`);
         await drives[part](tab);

@@ -6,6 +6,7 @@ import { agreement, searchInJavaScript } from '../../../search/plain.mjs';
 import { makeVectors as makeInSteps } from '../../../search/vectors.mjs';
 import { threads } from './instance.ts';
 import type { Report } from './report.ts';
+import { inTurn } from './turn.ts';
 
 export type Form = 'float32' | 'int8' | 'loop';
 
@@ -57,7 +58,13 @@ let store: Store | undefined;
  *
  * @returns undefined if it was cancelled
  */
-export async function makeVectors(count: number, report: Report): Promise<Points | undefined> {
+export const makeVectors = (count: number, report: Report): Promise<Points | undefined> =>
+  inTurn(
+    () => makeAll(count, report),
+    () => report(0),
+  );
+
+async function makeAll(count: number, report: Report): Promise<Points | undefined> {
   freeVectors();
   let wg: Gemm | undefined;
   let lack = '';
@@ -71,7 +78,7 @@ export async function makeVectors(count: number, report: Report): Promise<Points
     return await make(wg, count, lack, report);
   } catch (error) {
     if (!isOutOfMemory(error) || count <= countIfShort) throw error;
-    return await makeVectors(countIfShort, report).then(
+    return await makeAll(countIfShort, report).then(
       (points) => points && { ...points, lack: points.lack || 'Memory is short here.' },
     );
   }
