@@ -50,7 +50,7 @@ async function checkTable(tab, names) {
     });
   }
   const ratios = await ratiosOf(tab);
-  if (!ratios.every((text) => /^÷ [\d.,]+$/.test(text))) refuse(`the ratios are ${ratios}`);
+  if (!ratios.every((text) => /^[\d.,]+ x$/.test(text))) refuse(`the ratios are ${ratios}`);
   return rows;
 }
 

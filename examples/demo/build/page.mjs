@@ -1,8 +1,9 @@
 // Assembles index.html at build time:
 //   <!-- section NAME -->              the file sections/NAME.html
 //   %SITE%                             where the pages of the guide are
-//   <pre data-code="FILE#NAME"></pre>  the lines of a file between `// #region NAME` and
-//                                      `// #endregion`, highlighted. Paths start at examples/
+//   <pre data-code="FILE"></pre>       a file, highlighted, with a button that copies it. Paths
+//                                      start at examples/
+//   <pre data-code="FILE#NAME"></pre>  its lines between `// #region NAME` and `// #endregion`
 import { readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
@@ -50,9 +51,11 @@ export function page({ site }) {
   ];
 }
 
-/** The lines of a region, without the indentation that they share. */
-export function readRegion(file, name) {
-  const lines = readFileSync(join(examples, file), 'utf8').split('\n');
+/** A file, or the lines of a region of it without the indentation that they share. */
+function readCode(file, name) {
+  const text = readFileSync(join(examples, file), 'utf8').trimEnd();
+  if (name === undefined) return text;
+  const lines = text.split('\n');
   const first = lines.findIndex((line) => line.trim() === `// #region ${name}`);
   const length = lines.slice(first + 1).findIndex((line) => line.trim() === '// #endregion');
   if (first < 0 || length < 0) throw new Error(`examples/${file} has no region ${name}`);
@@ -65,14 +68,15 @@ async function showCode(html) {
   // The policy forbids style attributes, so colours become classes.
   const toClass = transformerStyleToClass({ classPrefix: 'c-' });
   let result = html;
-  for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)#([\w-]+)"><\/pre>/g)) {
-    const code = await codeToHtml(readRegion(file, name), {
+  for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)(?:#([\w-]+))?"><\/pre>/g)) {
+    const code = await codeToHtml(readCode(file, name), {
       lang: languages[extname(file)],
       // The usual themes have too little contrast for comments.
       themes: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
       transformers: [toClass],
     });
-    result = result.replace(found, () => code);
+    const button = `<button type="button" class="copy" aria-label="Copy the code">Copy</button>`;
+    result = result.replace(found, () => `<div class="code">${code}${button}</div>`);
   }
   return { html: result, styles: toClass.getCSS() };
 }

@@ -1,4 +1,5 @@
 /** Starts the engine, and each part of the page when the visitor comes near it. */
+import { copyText } from './page/clipboard.ts';
 import { connect, type Engine } from './page/connect.ts';
 import { find } from './page/dom.ts';
 import { showProblem } from './page/job.ts';
@@ -57,6 +58,15 @@ async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
   }
   find(section, '.stage').inert = false;
 }
+
+document.addEventListener('click', ({ target }) => {
+  const button = (target as Element).closest?.('.copy');
+  const code = button?.parentElement?.querySelector('pre')?.textContent ?? '';
+  if (!button) return;
+  void copyText(code).then((isCopied) => {
+    button.textContent = isCopied ? 'Copied' : 'Select it';
+  });
+});
 
 // The page is painted before anything else is fetched.
 requestAnimationFrame(() =>

@@ -133,22 +133,18 @@ const emptyNearest = (): Nearest => ({
 /** An index of all vectors, and its search. It is made in steps. */
 function* makeIndex(wg: Gemm, vectors: Float32Array, options: Partial<IndexOptions>) {
   const capacity = vectors.length / 384;
-  // #region index
   const index = createIndex(wg, { dimensions: 384, metric: 'cosine', capacity, ...options });
   for (let first = 0; first < capacity; first += 5000) {
     index.add(vectors.subarray(384 * first, 384 * (first + 5000)));
     yield index.size / capacity; // the page shows how far it is
   }
-  // #endregion
 
-  // #region search
   // The same arrays for each search: while the pointer moves, a search makes no object.
   const out = { positions: new Uint32Array(11), scores: new Float32Array(11) };
   const search = (vector: Float32Array) => {
     index.search(vector, 11, { out });
     return out;
   };
-  // #endregion
   return { search, byteLength: index.byteLength };
 }
 

@@ -160,7 +160,7 @@ function cellOf(products: MeterFigures[], id: string, name: string) {
   const own = figures[isSingle ? `${ours}, 1 thread` : ours]!;
   return {
     value: figure(value),
-    times: name.startsWith(ours) ? '' : `\u00f7 ${figure(own / value)}`,
+    times: name.startsWith(ours) ? '' : `${figure(own / value)} x`,
   };
 }
 
