@@ -7,9 +7,10 @@ import { startBrowser } from './browsers.mjs';
 import { drawSeven } from './digit.mjs';
 import { isModel } from './llm.mjs';
 import { expectNoPeers } from './meter.mjs';
+import { isOfModels } from './onnx.mjs';
 import { serveDemo, weightOf } from './served.mjs';
 
-/** Bytes after brotli that the page may transfer, without peers and the language model. */
+/** Bytes after brotli that the page may transfer, without peers, and files that visitors ask for. */
 const budget = 425_000;
 /** ms of a task that a visitor notices. */
 const longestTask = 50;
@@ -71,7 +72,7 @@ export async function testWhole(test, tab, { demo, engine, isIsolated }) {
     await test(`weighs less than ${budget / 1000} kB`, () => {
       const weight = weightOf(
         demo,
-        paths.filter((path) => !isModel(path)),
+        paths.filter((path) => !isModel(path) && !isOfModels(path)),
       );
       if (weight > budget) refuse(`it weighs ${weight} bytes`);
       return `${weight} bytes`;

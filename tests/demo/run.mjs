@@ -20,6 +20,7 @@ import { testDigit } from './digit.mjs';
 import { testFind } from './find.mjs';
 import { testLlm } from './llm.mjs';
 import { testMeter, testPeers } from './meter.mjs';
+import { testOnnx } from './onnx.mjs';
 import * as page from './page.mjs';
 import { testSize, testSizeWithPeers } from './size.mjs';
 import { readDemo, serveDemo } from './served.mjs';
@@ -27,6 +28,7 @@ import { readDemo, serveDemo } from './served.mjs';
 const parts = {
   find: testFind,
   meter: testMeter,
+  onnx: testOnnx,
   size: testSize,
   digit: testDigit,
   attention: testAttention,

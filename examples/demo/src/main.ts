@@ -12,6 +12,7 @@ interface Part {
 const parts: Record<string, () => Promise<Part>> = {
   find: () => import('./parts/find.ts'),
   meter: () => import('./parts/meter.ts'),
+  onnx: () => import('./parts/onnx.ts'),
   size: () => import('./parts/size.ts'),
   digit: () => import('./parts/digit.ts'),
   attention: () => import('./parts/attention.ts'),
