@@ -1,6 +1,7 @@
 // Assembles index.html at build time:
 //   <!-- section NAME -->              the file sections/NAME.html
 //   %SITE%                             where the pages of the guide are
+//   %NAV%                              the links of the head of these pages
 //   <pre data-code="FILE"></pre>       a file, highlighted, with a button that copies it. Paths
 //                                      start at examples/
 //   <pre data-code="FILE#NAME"></pre>  its lines between `// #region NAME` and `// #endregion`
@@ -8,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
 import { codeToHtml } from 'shiki';
+import { nav } from '../../../docs/.vitepress/sidebar.mjs';
 
 const demo = resolve(import.meta.dirname, '..');
 const examples = resolve(demo, '..');
@@ -15,6 +17,17 @@ const languages = { '.ts': 'ts', '.mjs': 'js' };
 
 /** Where the colours of code are. The policy forbids style elements. */
 const codeStyles = 'assets/code.css';
+
+const theme = 'assets/theme.js';
+
+/** The links of the head. The site has the same. */
+const links = nav
+  .map(({ text, link }) => {
+    if (link.startsWith('/demo/')) return `<a href="./index.html" aria-current="page">${text}</a>`;
+    const file = /\.html$/.test(link) ? link : `${link.replace(/\/$/, '/index')}.html`;
+    return `<a href="%SITE%${file}">${text}</a>`;
+  })
+  .join('\n        ');
 
 /** Two plugins: index.html must have its sections before Vite reads it. */
 export function page({ site }) {
@@ -29,6 +42,7 @@ export function page({ site }) {
             .replace(/^ *<!-- section ([\w-]+) -->\n/gm, (_, name) =>
               readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
             )
+            .replace('%NAV%', links)
             .replaceAll('%SITE%', site);
           const shown = await showCode(whole);
           styles = shown.styles;
@@ -37,6 +51,8 @@ export function page({ site }) {
       },
       generateBundle() {
         this.emitFile({ type: 'asset', fileName: codeStyles, source: styles });
+        const script = readFileSync(join(demo, 'src', 'theme.js'), 'utf8');
+        this.emitFile({ type: 'asset', fileName: theme, source: script });
       },
     },
     {
@@ -44,6 +60,7 @@ export function page({ site }) {
       transformIndexHtml: {
         order: 'post',
         handler: () => [
+          { tag: 'script', attrs: { src: `./${theme}` }, injectTo: 'head' },
           { tag: 'link', attrs: { rel: 'stylesheet', href: `./${codeStyles}` }, injectTo: 'head' },
         ],
       },

@@ -322,7 +322,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     showMaps();
     if (result) showLook();
   }).observe(maps[0]!.box);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showMaps);
+  document.addEventListener('theme', showMaps);
 
   await compute();
 }

@@ -40,7 +40,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   });
   const training = new Training(section, engine, show, () => recognition.again());
   // Canvases do not take the colours of the style by themselves.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  document.addEventListener('theme', () => {
     pad.redraw();
     recognition.redraw();
     training.chart?.redraw();

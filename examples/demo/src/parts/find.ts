@@ -245,7 +245,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   });
 
   new ResizeObserver(() => drawAll()).observe(frame);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  document.addEventListener('theme', () => {
     drawAll();
     if (!state) return;
     state.colors = cssColors(isDark());
