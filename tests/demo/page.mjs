@@ -1,5 +1,6 @@
 // Tests of what no part of the page owns.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nav } from '../../docs/.vitepress/sidebar.mjs';
 import { refuse } from '../package/results.mjs';
 import { desktop } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
@@ -61,6 +62,44 @@ export async function testPaint(test, tab) {
     const wait = first.at - painted;
     if (wait <= 0) refuse(`WebAssembly is fetched ${Math.round(-wait)} ms before the first paint`);
     return `${Math.round(wait)} ms`;
+  });
+}
+
+/** The head: its links, and the switch, whose preference the site shares. */
+export async function testHead(test, tab) {
+  await test('has the links of the site', async () => {
+    const texts = await tab.evaluate(() =>
+      [...document.querySelectorAll('.top :is(nav a, .search)')].map((link) => link.textContent),
+    );
+    const missing = [...nav.map(({ text }) => text), 'Search'].filter(
+      (text) => !texts.includes(text),
+    );
+    if (missing.length > 0) refuse(`the head has no ${missing.join()}`);
+    return texts.join(', ');
+  });
+  await test('stores light and dark as the site does', async () => {
+    const look = () =>
+      tab.evaluate(() => ({
+        isDark: document.documentElement.classList.contains('dark'),
+        checked: document.querySelector('#theme').getAttribute('aria-checked'),
+        stored: localStorage.getItem('vitepress-theme-appearance'),
+        page: getComputedStyle(document.body).backgroundColor,
+      }));
+    const expect = async (isDark, stored) => {
+      const found = await look();
+      if (found.isDark !== isDark || found.checked !== String(isDark) || found.stored !== stored)
+        refuse(`expected ${isDark ? 'dark' : 'light'}, ${stored}: ${JSON.stringify(found)}`);
+      return found.page;
+    };
+    const light = await expect(false, null);
+    await tab.click('#theme');
+    const dark = await expect(true, 'dark');
+    if (dark === light) refuse(`the page stays ${light}`);
+    await tab.goto();
+    await expect(true, 'dark');
+    await tab.click('#theme');
+    await expect(false, 'auto');
+    await tab.evaluate(() => localStorage.clear());
   });
 }
 

@@ -16,6 +16,7 @@ import { desktop, phone } from '../site/browse.mjs';
 import { testAttention } from './attention.mjs';
 import { testBits } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
+import { testCode } from './code.mjs';
 import { testDigit } from './digit.mjs';
 import { testFind } from './find.mjs';
 import { testLlm } from './llm.mjs';
@@ -36,7 +37,7 @@ const parts = {
   bits: testBits,
 };
 
-const names = [...Object.keys(parts), 'peers', 'page'];
+const names = [...Object.keys(parts), 'code', 'peers', 'page'];
 
 function readArguments() {
   let values;
@@ -95,7 +96,10 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
   try {
     const tab = await browser.open(server, isIsolated ? desktop : phone);
     await tab.goto();
-    if (has('page')) await page.testPaint(testOf('page'), tab, about);
+    if (has('page')) {
+      await page.testPaint(testOf('page'), tab, about);
+      await page.testHead(testOf('page'), tab);
+    }
     for (const [part, drive] of Object.entries(parts)) {
       if (!has(part)) continue;
       const { failed } = results;
@@ -105,6 +109,7 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
       errors.push(...(await tab.errors()));
       await tab.goto(); // the next part may need what this one broke
     }
+    if (has('code')) await testCode(testOf('code'), tab);
     if (has('page')) await page.testWhole(testOf('page'), tab, about);
     if (has('peers')) {
       if (!has('meter')) await tab.reveal('#meter');

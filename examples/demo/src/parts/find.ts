@@ -356,11 +356,9 @@ function describe(section: HTMLElement, { points, query, nearest }: State): void
   const { positions, scores } = nearest;
   const cluster = points.clusterOf[query]!;
   const inside = positions.filter((index) => points.clusterOf[index] === cluster).length;
-  const others = inside === positions.length ? 'are all ten of its' : `are ${inside} of its ten`;
   find(section, '#find-words').textContent =
-    `Vector ${whole(query)} is in cluster ${cluster + 1}, as ${others} nearest. ` +
-    `The nearest is ${whole(positions[0]!)}, with a cosine of ` +
-    `${scores[0]!.toFixed(4)}.`;
+    `Vector ${whole(query)}, cluster ${cluster + 1}: ${inside} of its ten nearest are, too. ` +
+    `The nearest, ${whole(positions[0]!)}, has a cosine of ${scores[0]!.toFixed(4)}.`;
 }
 
 function clear(section: HTMLElement): void {
