@@ -10,6 +10,7 @@ import {
   readOnnx,
 } from 'wgemm/onnx';
 import { threads } from './instance.ts';
+import { paced } from './pace.ts';
 import type { Report } from './report.ts';
 import { inTurn } from './turn.ts';
 
@@ -28,12 +29,12 @@ export interface ModelTimes {
   /** ms of a run. */
   total: number;
   threads: number;
-  /** Times are medians. */
+  /** Times are means: the clock of a page is too coarse for one short step. */
   steps: (Omit<ModelStep, 'fused'> & { fused: string[]; plan: string })[];
 }
 
-/** Runs that are timed, at most, and ms after which no other begins. */
-const most = { runs: 10, ms: 2000 };
+/** ms after which no run begins, and runs that are enough. The first is not timed. */
+const budget = { ms: 1000, runs: 200 };
 
 let loaded: { wg: Gemm; model: Model; inputs: OnnxValueInfo[] } | undefined;
 
@@ -153,34 +154,30 @@ async function measure(
   const plans = new Map(
     (await model.explain(shapes)).map(({ node, op, plan }) => [`${op} ${node}`, plan.kernel]),
   );
-  const times: number[][] = [];
-  const totals: number[] = [];
-  let steps: ModelStep[] = [];
+  const times: number[] = [];
+  let [steps, total, runs]: [ModelStep[], number, number] = [[], 0, 0];
   const start = performance.now();
-  // The first run is slower, since it plans memory.
-  for (let i = -1; i < most.runs; ++i) {
-    if (!(await report(0.5 + i / most.runs / 2))) return undefined;
-    if (i > 0 && performance.now() - start > most.ms) break;
+  const done = () => Math.max((performance.now() - start) / budget.ms, runs / budget.runs);
+  const goOn = paced(report, () => Math.min(1, 0.5 + done() / 2));
+  for (let isFirst = true; isFirst || runs === 0 || done() < 1; isFirst = false) {
+    if (!(await goOn())) return undefined;
     steps = await model.explain(shapes, { steps: true });
     const before = performance.now();
     await model.run(feeds);
-    if (i < 0) continue;
-    totals.push(performance.now() - before);
-    steps.forEach(({ time }, at) => (times[at] ??= []).push(time));
+    if (isFirst) continue; // it is slower, since it plans memory
+    total += performance.now() - before;
+    steps.forEach(({ time }, at) => (times[at] = (times[at] ?? 0) + time));
+    ++runs;
   }
   return {
-    total: median(totals),
+    total: total / runs,
     threads: wg.info.threads,
     steps: steps.map(({ node, op, fused, where }, at) => ({
       ...{ node, op, where, fused: [...fused] },
-      time: median(times[at]!),
+      time: times[at]! / runs,
       plan: plans.get(`${op} ${node}`) ?? '',
     })),
   };
-}
-
-function median(values: number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 const classes = {
