@@ -63,7 +63,7 @@ const shownIn = (tab) =>
 
 /** The files of the part, which only a model fetches. */
 export const isOfModels = (path) =>
-  /\/visitor-model-[^/]*\.js$|-models-[^/]*\.wasm$|encoder-block-[^/]*\.onnx$/.test(path);
+  /\/(onnx-|visitor-|embed-search-)[^/]*\.js$|-models-[^/]*\.wasm$|encoder-block-[^/]*\.onnx$/.test(path);
 
 export async function testOnnx(test, tab) {
   await test('fetches nothing to run models before there is one', async () => {

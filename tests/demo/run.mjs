@@ -18,6 +18,7 @@ import { testBits } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
 import { testCode } from './code.mjs';
 import { testDigit } from './digit.mjs';
+import { testEmbed } from './embed.mjs';
 import { testFind } from './find.mjs';
 import { testLlm } from './llm.mjs';
 import { testMeter, testPeers } from './meter.mjs';
@@ -35,6 +36,7 @@ const parts = {
   attention: testAttention,
   llm: testLlm,
   bits: testBits,
+  embed: testEmbed,
 };
 
 const names = [...Object.keys(parts), 'code', 'peers', 'page'];

@@ -12,12 +12,13 @@ interface Part {
 const parts: Record<string, () => Promise<Part>> = {
   find: () => import('./parts/find.ts'),
   meter: () => import('./parts/meter.ts'),
-  onnx: () => import('./parts/onnx.ts'),
+  onnx: () => import('./parts/model.ts'),
   size: () => import('./parts/size.ts'),
   digit: () => import('./parts/digit.ts'),
   attention: () => import('./parts/attention.ts'),
   llm: () => import('./parts/llm.ts'),
   bits: () => import('./parts/bits.ts'),
+  embed: () => import('./parts/embed.ts'),
 };
 
 function tell(sentence: string): void {

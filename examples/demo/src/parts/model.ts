@@ -22,12 +22,12 @@ export function start(section: HTMLElement, engine: Engine): void {
     if (times) showTimes(section, times);
     isBusy(false);
   };
-  const take = async (files: File[]) => {
+  const take = async (files: File[], sizes: Record<string, number> = {}) => {
     if (files.length === 0 || again.disabled) return;
     isBusy(true);
     find(section, '#onnx-result').hidden = true;
     const facts = await runJob(section, 'Loading', (report) => engine.openModel(files, report));
-    if (facts) showFacts(section, facts);
+    if (facts) showFacts(section, facts, sizes);
     isBusy(false);
     if (facts?.lacks.length === 0) await measure();
   };
@@ -39,7 +39,9 @@ export function start(section: HTMLElement, engine: Engine): void {
   again.addEventListener('click', () => void measure());
   small.addEventListener('click', () => {
     void fetch(sample)
-      .then(async (answer) => take([new File([await answer.blob()], 'encoder-block.onnx')]))
+      .then(async (answer) =>
+        take([new File([await answer.blob()], 'encoder-block.onnx')], { tokens: 64 }),
+      )
       .catch((error: unknown) => showProblem(section, error, true));
   });
 
@@ -56,7 +58,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   });
 }
 
-function showFacts(section: HTMLElement, facts: ModelFacts): void {
+function showFacts(section: HTMLElement, facts: ModelFacts, sizes: Record<string, number>): void {
   find(section, '#onnx-name').textContent = facts.name;
   find(section, '#onnx-facts').textContent =
     `${bytes(facts.bytes)}, ${whole(facts.nodes)} nodes. Inputs: ${facts.inputs.join('; ')}.`;
@@ -66,7 +68,7 @@ function showFacts(section: HTMLElement, facts: ModelFacts): void {
     ...facts.dynamic.map((name) => {
       const label = make('label', name);
       const input = make('input');
-      Object.assign(input, { type: 'number', min: '1', value: '1', name });
+      Object.assign(input, { type: 'number', min: '1', value: sizes[name] ?? 1, name });
       label.append(input);
       return label;
     }),
