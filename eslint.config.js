@@ -41,7 +41,7 @@ export default typescript.config(
     languageOptions: { globals: globals.browser },
   },
   {
-    files: ['tests/browser/page/*.js', 'examples/demo/src/**/*.ts'],
+    files: ['tests/browser/page/*.js', 'examples/demo/src/**/*.{js,ts}'],
     languageOptions: { globals: { ...globals.browser, ...globals.worker } },
   },
 );

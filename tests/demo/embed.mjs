@@ -3,7 +3,7 @@ import { encodeGraph } from '../peers/onnx-model.mjs';
 import { refuse } from '../package/results.mjs';
 
 const words = ['?', 'cat', 'kitten', 'dog', 'engine'];
-/** A vector per word. Those of cat and kitten are close. */
+/** A vector per word. The vectors of cat and kitten are close. */
 const vectors = Float32Array.of(0.1, 0.1, 0.1, 1, 0.1, 0, 1, 0.2, 0, 0, 1, 0, 0, 0, 1);
 
 const files = {

@@ -126,6 +126,7 @@ export async function testFind(test, tab, { engine, isIsolated }) {
     });
   else
     await test('makes no vectors before it is asked to', async () => {
+      await tab.waitFor('the button', () => !document.querySelector('#find-make').disabled);
       await sleep(500);
       const { query } = await stateOf(tab);
       if (query !== '') refuse(`it found neighbours of ${query}`);

@@ -61,9 +61,10 @@ const shownIn = (tab) =>
     };
   });
 
-/** The files of the part, which only a model fetches. */
+/** Whether only a model that a visitor gives fetches a file. */
 export const isOfModels = (path) =>
-  /\/(onnx-|visitor-|embed-search-)[^/]*\.js$|-models-[^/]*\.wasm$|encoder-block-[^/]*\.onnx$/.test(path);
+  /\/(onnx|visitor-\w+|embed-search)-[^/]*\.js$/.test(path) ||
+  /-models-[^/]*\.wasm$|\.onnx$/.test(path);
 
 export async function testOnnx(test, tab) {
   await test('fetches nothing to run models before there is one', async () => {

@@ -7,6 +7,7 @@
 //     --smoke                      Chromium only, isolated, without peers and without the test of
 //                                  long tasks
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
+//     --pictures docs              the pictures of README.md, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, main, root } from '../../scripts/run.mjs';
@@ -51,6 +52,7 @@ function readArguments() {
         only: { type: 'string' },
         smoke: { type: 'boolean', default: false },
         screenshots: { type: 'string' },
+        pictures: { type: 'string' },
       },
     }));
   } catch ({ message }) {
@@ -135,12 +137,17 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
 }
 
 await main(async () => {
-  const { folder, engines, only, smoke, screenshots } = readArguments();
+  const { folder, engines, only, smoke, screenshots, pictures } = readArguments();
   await setUp('site', ...engines);
   const demo = readDemo(folder);
   if (screenshots) {
     const { takeScreenshots } = await import('./screenshots.mjs');
     await takeScreenshots(demo, screenshots, only);
+    return;
+  }
+  if (pictures) {
+    const { takePictures } = await import('./screenshots.mjs');
+    await takePictures(demo, pictures);
     return;
   }
   const results = new Results();

@@ -22,6 +22,7 @@ const theme = 'assets/theme.js';
 
 /** The links of the head. The site has the same. */
 const links = nav
+  .flatMap((entry) => entry.items ?? [entry]) // a menu has items
   .map(({ text, link }) => {
     if (link.startsWith('/demo/')) return `<a href="./index.html" aria-current="page">${text}</a>`;
     const file = /\.html$/.test(link) ? link : `${link.replace(/\/$/, '/index')}.html`;
@@ -85,7 +86,8 @@ async function showCode(html) {
   // The policy forbids style attributes, so colours become classes.
   const toClass = transformerStyleToClass({ classPrefix: 'c-' });
   let result = html;
-  for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)(?:#([\w-]+))?"><\/pre>/g)) {
+  const place = /<pre data-code="([^"#]+)(?:#([\w-]+))?"><\/pre>/g;
+  for (const [found, file, name] of html.matchAll(place)) {
     const code = await codeToHtml(readCode(file, name), {
       lang: languages[extname(file)],
       // The usual themes have too little contrast for comments.

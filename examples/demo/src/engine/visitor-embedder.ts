@@ -55,7 +55,7 @@ export function open(
       };
       const { bytes, ...rest } = await readFiles(folder, read);
       wg = await createGemm({ models: true, threads });
-      embedder = (await createEmbedder(bytes, { wg, ...rest })) as Embedder;
+      embedder = await createEmbedder(bytes, { wg, ...rest });
       const { file, limit } = rest as { file: string; limit: number };
       return { file, limit, pooling: embedder.pooling, examples: examples.trim() };
     },
@@ -86,7 +86,7 @@ export function nearest(
       try {
         for (const text of texts) index.add(known.get(text)!);
         const found = index.search(wanted, Math.min(most, texts.length));
-        return { ms, found: found.map(({ id, score }) => ({ text: texts[id as number]!, score })) };
+        return { ms, found: found.map(({ id, score }) => ({ text: texts[id]!, score })) };
       } finally {
         index.dispose();
       }

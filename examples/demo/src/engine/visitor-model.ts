@@ -57,7 +57,7 @@ export function open(files: File[], report: Report): Promise<ModelFacts | undefi
         if (error instanceof Cancelled) return undefined;
         const why = (error as Error).message.replace(/^(readOnnx|loadModel): /, '');
         const named = why.replace(/^bytes\b/, file.name);
-        throw new Error(named === why ? `${file.name}: ${why}` : named);
+        throw new Error(named === why ? `${file.name}: ${why}` : named, { cause: error });
       }
     },
     () => report(0),

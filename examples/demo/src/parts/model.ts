@@ -88,7 +88,8 @@ const sizesIn = (section: HTMLElement): Record<string, number> =>
 
 function showTimes(section: HTMLElement, { total, threads, steps }: ModelTimes): void {
   find(section, '#onnx-total').textContent =
-    `A run takes ${duration(total / 1000)} on ${threadsOf(threads)}, in ${whole(steps.length)} steps.`;
+    `A run takes ${duration(total / 1000)} on ${threadsOf(threads)}, ` +
+    `in ${whole(steps.length)} steps.`;
   const sum = steps.reduce((before, { time }) => before + time, 0);
   find(section, '#onnx-steps tbody').replaceChildren(
     ...steps.map(({ node, op, fused, where, time, plan }) => {
