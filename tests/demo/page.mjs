@@ -87,7 +87,12 @@ export async function testHead(test, tab) {
         page: getComputedStyle(document.body).backgroundColor,
       }));
     const expect = async (isDark, stored) => {
-      const found = await look();
+      // The switch is told when the page has loaded.
+      let found = await look();
+      for (let i = 0; i < 20 && found.checked !== String(isDark); ++i) {
+        await sleep(100);
+        found = await look();
+      }
       if (found.isDark !== isDark || found.checked !== String(isDark) || found.stored !== stored)
         refuse(`expected ${isDark ? 'dark' : 'light'}, ${stored}: ${JSON.stringify(found)}`);
       return found.page;

@@ -100,7 +100,7 @@ function showTimes(section: HTMLElement, { total, threads, steps }: ModelTimes):
       line.append(
         first,
         make('td', time.toPrecision(3)),
-        make('td', `${Math.round((100 * time) / sum)}%`),
+        make('td', sum > 0 ? `${Math.round((100 * time) / sum)}%` : '-'),
         make('td', plan || where),
       );
       return line;
