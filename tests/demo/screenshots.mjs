@@ -102,6 +102,7 @@ export async function takePictures(demo, folder) {
   mkdirSync(folder, { recursive: true });
   const server = await serveDemo(demo, { isIsolated: true });
   const browser = await startBrowser('chromium');
+  let shown;
   try {
     const tab = await browser.open(server, { width: 1120, height: 720, deviceScaleFactor: 1.5 });
     await tab.goto();
@@ -113,6 +114,7 @@ export async function takePictures(demo, folder) {
       const { x, y, width, height } = document.querySelector('#find-map').getBoundingClientRect();
       return { x, y, width, height };
     });
+    shown = `${await tab.textOf('#figure-own')} GOP/s, ${await tab.textOf('#figure-times')}`;
     await tab.hover([{ x: x + 0.62 * width, y: y + 0.32 * height }]);
     for (const scheme of ['light', 'dark']) {
       await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
@@ -123,5 +125,5 @@ export async function takePictures(demo, folder) {
     await browser.close();
     await server.close();
   }
-  console.log(`demo: demo-light.png and demo-dark.png in ${folder}`);
+  console.log(`demo: demo-light.png and demo-dark.png in ${folder}, which show ${shown}`);
 }
