@@ -66,14 +66,14 @@ export async function testEmbed(test, tab) {
   });
   await test('finds the nearest texts by the model of a folder', async () => {
     await choose(tab, 'my-model', files);
-    await tab.waitFor('the examples', () => document.querySelector('#embed-found li'));
+    await tab.waitFor('the examples', () => document.querySelector('#embed-found').children.length);
     await tab.evaluate(() => {
       document.querySelector('#embed-texts').value = 'engine\n\nkitten\ndog dog';
       document.querySelector('#embed-found').replaceChildren();
     });
     await tab.retype('#embed-query', 'cat');
     await tab.press('Enter');
-    await tab.waitFor('the texts', () => document.querySelector('#embed-found li'));
+    await tab.waitFor('the texts', () => document.querySelector('#embed-found').children.length);
     const found = await foundIn(tab);
     if (!/^0\.99\d kitten$/.test(found[0]) || found.length !== 3) refuse(`it finds ${found}`);
     const says = await tab.textOf('#embed-facts');

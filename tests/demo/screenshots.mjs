@@ -48,7 +48,10 @@ const drives = {
   },
   async onnx(tab) {
     await tab.click('#onnx-sample');
-    await tab.waitFor('the steps', () => document.querySelector('#onnx-steps tbody tr'));
+    await tab.waitFor(
+      'the steps',
+      () => document.querySelector('#onnx-steps').tBodies[0].rows.length,
+    );
   },
   async llm(tab) {
     await letWrite(tab, 'The kernel ');
