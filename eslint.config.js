@@ -41,7 +41,11 @@ export default typescript.config(
     languageOptions: { globals: globals.browser },
   },
   {
-    files: ['tests/browser/page/*.js', 'examples/demo/src/**/*.ts', 'docs/.vitepress/live/*.js'],
+    files: [
+      'tests/browser/page/*.js',
+      'examples/demo/src/**/*.{js,ts}',
+      'docs/.vitepress/live/*.js',
+    ],
     languageOptions: { globals: { ...globals.browser, ...globals.worker } },
   },
 );

@@ -44,7 +44,6 @@ export function createBlock(wg, { dtype, tokens, heads, width, weights, biases }
     softmaxTime = performance.now() - start;
   };
 
-  // #region products
   // All heads of a tensor, as a batch: a view, which copies nothing.
   const headsOf = (data) => ({ data, shape: [heads, tokens, width], strides: [width, size, 1] });
   const alpha = 1 / Math.sqrt(width);
@@ -58,7 +57,6 @@ export function createBlock(wg, { dtype, tokens, heads, width, weights, biases }
     wg.matmul(shares, headsOf(v), null, { out: headsOf(context) });
     wg.matmul(context, packed.o, x, { out: y }); // adds x as a bias of full size
   };
-  // #endregion
 
   return {
     /**

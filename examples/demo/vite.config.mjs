@@ -6,6 +6,7 @@ import { digits } from './build/digits.mjs';
 import { llm } from './build/llm.mjs';
 import { models } from './build/models.mjs';
 import { page } from './build/page.mjs';
+import { sample } from './build/sample.mjs';
 
 const site = process.env.DEMO_SITE ?? '..';
 
@@ -15,7 +16,7 @@ export default defineConfig({
   cacheDir: join(import.meta.dirname, '..', '..', 'build', 'demo-cache'),
   // The examples that the demo imports are outside its folder, where nothing is installed.
   resolve: { dedupe: ['wgemm'] },
-  plugins: [page({ site }), digits(), llm(), models()],
+  plugins: [page({ site }), digits(), llm(), models(), sample()],
   worker: {
     format: 'es',
     plugins: () => [digits(), llm(), models()],

@@ -36,7 +36,6 @@ export function makeLayers(wg, trained, as) {
  * The layers in 8 bits. `outputs` holds what each layer returned for some images: it determines the
  * ranges of activations. A layer returns what the next one takes; the scores stay float32.
  */
-// #region int8
 export function makeInt8Layers(wg, trained, outputs) {
   let input = { scale: 1 / 255 }; // pixels are from 0 to 1
   return trained.map(({ weights, bias }, i) => {
@@ -47,7 +46,6 @@ export function makeInt8Layers(wg, trained, outputs) {
     return layer;
   });
 }
-// #endregion
 
 /**
  * The layers in 8 bits without a sample: each call quantizes its x, by the range of this x. A layer

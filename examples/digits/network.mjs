@@ -68,7 +68,6 @@ export function createTrainer(wg, layers, { batch, momentum }) {
 
     /** Learns from these images. Returns their mean loss before this step. */
     step(labels, rate) {
-      // #region step
       const scores = forward(layers, input, outputs, multiply);
       const loss = crossEntropy(scores.data, labels, deltas.at(-1).data);
       for (let i = layers.length - 1; i >= 0; --i) {
@@ -84,7 +83,6 @@ export function createTrainer(wg, layers, { batch, momentum }) {
         descend(weights.data, velocities[i].weights.data, rate);
         descend(bias.data, velocities[i].bias.data, rate);
       });
-      // #endregion
       return loss / batch;
     },
 

@@ -3,7 +3,6 @@
 // out = activation(x * weights + bias) for one x of K elements. The caller must dispose of `parts`.
 import { quantize, quantizeNBits } from 'wgemm';
 
-// #region forms
 export const forms = {
   float32(wg, weights) {
     const packed = wg.pack(weights, { op: 'matmul' });
@@ -35,7 +34,6 @@ export const forms = {
     };
   },
 };
-// #endregion
 
 /** Bytes of a product's weights: of packed weights, or of a heap tensor. */
 export const bytesOf = ({ parts }) =>

@@ -17,6 +17,17 @@ const stateOf = (tab) =>
     };
   });
 
+/** Waits until the list is of another vector; returns it. */
+const untilQuery = (tab, before) =>
+  tab.waitFor(
+    `another query than ${before}`,
+    (before) => {
+      const { query } = document.querySelector('#find-list').dataset;
+      return query && query !== before && query;
+    },
+    { args: [before] },
+  );
+
 /** Waits until the loop has checked another query than the one before. */
 const untilChecked = (tab, before) =>
   tab.waitFor(
@@ -103,11 +114,24 @@ async function watchMoves(tab, seconds) {
 }
 
 export async function testFind(test, tab, { engine, isIsolated }) {
-  await test('makes no vectors before it is asked to', async () => {
-    const { query } = await stateOf(tab);
-    if (query !== '') refuse(`it found neighbours of ${query}`);
-    if (!/\d+ MB/.test(await tab.textOf('#find-cost'))) refuse('it does not say what they take');
-  });
+  // A visitor who wants less motion starts it.
+  if (isIsolated)
+    await test('starts by itself in view, and tours', async () => {
+      await tab.waitFor('the vectors', () => !document.querySelector('#find-map').hidden, {
+        timeout: 60_000,
+      });
+      const first = await untilQuery(tab, '');
+      await untilQuery(tab, first);
+      await tab.click('#find-free');
+    });
+  else
+    await test('makes no vectors before it is asked to', async () => {
+      await tab.waitFor('the button', () => !document.querySelector('#find-make').disabled);
+      await sleep(500);
+      const { query } = await stateOf(tab);
+      if (query !== '') refuse(`it found neighbours of ${query}`);
+      if (!/\d+ MB/.test(await tab.textOf('#find-cost'))) refuse('it does not say what they take');
+    });
   let cancelled; // ms
   await test('cancels making them', async () => {
     await tab.click('#find-make');

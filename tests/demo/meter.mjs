@@ -3,65 +3,85 @@ import { refuse } from '../package/results.mjs';
 import { expectSooner } from './browsers.mjs';
 
 const titles = { chromium: /Chrome \d/, firefox: /Firefox \d/, webkit: /WebKitGTK \d/ };
-const products = [
-  ['float32, 512 x 512 x 512', 'GOP/s'],
-  ['uint8 x int8, 512 x 512 x 512', 'GOP/s'],
-  ['bfloat16, 512 x 512 x 512', 'GOP/s'],
-  ['float32 GEMV, 1 x 4096 x 4096', 'GB/s'],
-];
+const products = ['float32', 'uint8 x int8', 'bfloat16', 'GEMV'];
 
-/** The table as it is shown: the head, then each row. */
+/** The table as it is shown: the head, then each row. Cells of peers also have a ratio. */
 const tableOf = (tab) =>
   tab.evaluate(() =>
     [...document.querySelectorAll('#meter-table tr')].map((row) =>
-      [...row.cells].map((cell) => cell.innerText),
+      [...row.cells].map((cell) => cell.innerText.split('\n')[0].trim()),
     ),
   );
 
+const ratiosOf = (tab) =>
+  tab.evaluate(() =>
+    [...document.querySelectorAll('#meter-table td span')].map((span) => span.textContent),
+  );
+
 /** Waits until the meter has measured, and its job is hidden. */
-const untilMeasured = (tab, columns) =>
+const untilMeasured = (tab, rows) =>
   tab.waitFor(
-    `the meter measures ${columns} columns`,
-    (columns, rows) => {
-      const table = document.querySelector('#meter-table');
+    `the meter measures ${rows} rows`,
+    (rows) => {
+      const body = document.querySelector('#meter-table').tBodies[0];
       return (
         !document.querySelector('#meter-again').disabled &&
         document.querySelector('#meter .job').hidden &&
-        table.tBodies[0].rows.length === rows &&
-        table.tHead.rows[0].cells.length === columns + 1
+        body.rows.length === rows &&
+        body.rows[0].cells[4].textContent !== '-'
       );
     },
-    { args: [columns, products.length], timeout: 60_000 },
+    { args: [rows], timeout: 60_000 },
   );
 
-/** Checks the table; returns the figures of each row as text. A peer has at least float32. */
+const isFigure = (text) => /^[\d.,]+$/.test(text) && Number.parseFloat(text) > 0;
+
+/** Checks the table; returns the rows. Every other contestant has at least float32. */
 async function checkTable(tab, names) {
   const [head, ...rows] = await tableOf(tab);
-  if (head.join() !== ['product', ...names].join()) refuse(`the columns are ${head.join()}`);
-  if (rows.length !== products.length) refuse(`the meter has ${rows.length} rows`);
-  rows.forEach(([title, own, ...others], i) => {
-    const [wanted, unit] = products[i];
-    const isFigure = (text) =>
-      new RegExp(`^[\\d.,]+ ${unit}$`).test(text) && Number.parseFloat(text) > 0;
-    if (title !== wanted) refuse(`row ${i} is ${title}`);
-    if (!isFigure(own)) refuse(`${title}: wgemm has ${own}`);
-    if (!others.every((text) => isFigure(text) || (text === '-' && !title.startsWith('float32'))))
-      refuse(`${title}: the peers have ${others.join()}`);
-  });
+  if (head.slice(1).join() !== products.join()) refuse(`the columns are ${head.join()}`);
+  const found = rows.map(([name]) => name);
+  if (found.join() !== names.join()) refuse(`the rows are ${found.join()}`);
+  for (const [name, ...figures] of rows) {
+    const isOwn = name.startsWith('wgemm');
+    figures.forEach((text, i) => {
+      if (!isFigure(text) && (isOwn || text !== '-' || i === 0 || i === 3))
+        refuse(`${name} has ${text} for ${products[i]}`);
+    });
+  }
+  const ratios = await ratiosOf(tab);
+  if (!ratios.every((text) => /^[\d.,]+ x$/.test(text))) refuse(`the ratios are ${ratios}`);
   return rows;
 }
 
+/** Fails if a part of the table is out of sight. */
+async function expectWhole(tab) {
+  const wide = await tab.evaluate(() => {
+    const { right } = document.querySelector('#meter-table').getBoundingClientRect();
+    return right > document.documentElement.clientWidth ? right : 0;
+  });
+  if (wide) refuse(`the table ends at ${wide} pixels`);
+}
+
+const own = ['wgemm', 'JavaScript'];
+
 export async function testMeter(test, tab, { isIsolated }) {
   await test('measures', async () => {
-    await untilMeasured(tab, 1);
-    const rows = await checkTable(tab, ['wgemm']);
-    const figure = await tab.textOf('#meter-figure');
-    if (`${figure} GOP/s` !== rows[0][1]) refuse(`the needle shows ${figure}, not ${rows[0][1]}`);
+    await untilMeasured(tab, own.length);
+    const [[, ours], [, theirs]] = await checkTable(tab, own);
+    const figure = await tab.textOf('#figure-own');
+    if (figure !== ours) refuse(`the needle shows ${figure}, not ${ours}`);
+    const times = await tab.textOf('#figure-times');
+    const numberIn = (text) => Number.parseFloat(text.replaceAll(',', ''));
+    const expected = numberIn(ours) / numberIn(theirs);
+    // The figures of the table are rounded.
+    if (!(Math.abs(numberIn(times) / expected - 1) < 0.1))
+      refuse(`the figure shows ${times}, not ${expected}`);
     const turn = await tab.evaluate(() =>
       Number.parseFloat(document.querySelector('.gauge').style.getPropertyValue('--turn')),
     );
     if (!(turn > -90 && turn < 90)) refuse(`the needle stands at ${turn} degrees`);
-    return figure;
+    return `${figure}, ${times}`;
   });
   await test('says what it runs on', async () => {
     const says = await tab.textOf('#meter-why');
@@ -82,12 +102,12 @@ export async function testMeter(test, tab, { isIsolated }) {
     await tab.click('#meter-again');
     await tab.click('#meter .job button');
     const cancelled = await tab.untilJobEnds('meter');
-    const { length } = await tableOf(tab);
-    if (length > products.length) refuse('the meter measured all rows after it was cancelled');
+    const [, first] = await tableOf(tab);
+    if (isFigure(first.at(-1))) refuse('the meter measured everything after it was cancelled');
     await tab.click('#meter-again');
     const whole = await tab.untilJobEnds('meter');
-    await untilMeasured(tab, 1);
-    await checkTable(tab, ['wgemm']);
+    await untilMeasured(tab, own.length);
+    await checkTable(tab, own);
     expectSooner(cancelled, whole);
   });
   await test('copies what it shows', () => checkCopy(tab));
@@ -95,7 +115,7 @@ export async function testMeter(test, tab, { isIsolated }) {
 
 /** Presses the button, and compares the clipboard with the table. */
 async function checkCopy(tab) {
-  const rows = await tableOf(tab);
+  const [, ...rows] = await tableOf(tab);
   await tab.evaluate(() => (document.querySelector('#meter-copied').textContent = ''));
   await tab.click('#meter-copy');
   const said = await tab.waitFor(
@@ -139,10 +159,10 @@ export function expectNoPeers(paths) {
  * @param demo its files
  */
 export async function testPeers(test, tab, { demo, isIsolated }) {
-  await untilMeasured(tab, 1);
+  await untilMeasured(tab, own.length);
   // tfjs has one thread under this policy, so wgemm on one thread races it.
   const isThreaded = !/ on 1 thread /.test(await tab.textOf('#meter-why'));
-  const shown = isIsolated && isThreaded ? ['wgemm', 'wgemm, 1 thread'] : ['wgemm'];
+  const shown = isIsolated && isThreaded ? ['wgemm', 'wgemm, 1 thread', 'JavaScript'] : [...own];
   for (const peer of isIsolated ? peers : peers.filter(({ id }) => id === 'ort')) {
     const { id, title } = peer;
     await test(`fetches ${title} when asked`, async () => {
@@ -165,7 +185,8 @@ export async function testPeers(test, tab, { demo, isIsolated }) {
       const sent = own.reduce((sum, path) => sum + demo[path].length, 0);
       if (Math.abs(told - sent) > 0.1 * sent)
         refuse(`it says ${told} bytes; the server sent ${sent}: ${own.join()}`);
-      return `${size} ${unit}, ${time}, ${rows[0].slice(1).join(', ')}`;
+      await expectWhole(tab);
+      return `${size} ${unit}, ${time}, ${rows.map((row) => row[1]).join(', ')}`;
     });
   }
   await test('copies the peers too', () => checkCopy(tab));

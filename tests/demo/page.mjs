@@ -1,5 +1,6 @@
 // Tests of what no part of the page owns.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nav } from '../../docs/.vitepress/sidebar.mjs';
 import { refuse } from '../package/results.mjs';
 import { desktop } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
@@ -7,9 +8,10 @@ import { startBrowser } from './browsers.mjs';
 import { drawSeven } from './digit.mjs';
 import { isModel } from './llm.mjs';
 import { expectNoPeers } from './meter.mjs';
+import { isOfModels } from './onnx.mjs';
 import { serveDemo, weightOf } from './served.mjs';
 
-/** Bytes after brotli that the page may transfer, without peers and the language model. */
+/** Bytes after brotli that the page may transfer, without what visitors ask for. */
 const budget = 425_000;
 /** ms of a task that a visitor notices. */
 const longestTask = 50;
@@ -36,6 +38,19 @@ export async function expectQuiet(tab, before = []) {
 
 /** The page was just loaded. */
 export async function testPaint(test, tab) {
+  await test('shows the figure above the fold', async () => {
+    const shown = await tab.waitFor('the figure', () => {
+      const [own, times] = ['own', 'times'].map((id) => document.querySelector(`#figure-${id}`));
+      const { bottom } = times.getBoundingClientRect();
+      return (
+        times.textContent !== '-' && { own: own.textContent, times: times.textContent, bottom }
+      );
+    });
+    const fold = await tab.evaluate(() => innerHeight);
+    if (shown.bottom > fold) refuse(`it ends at ${shown.bottom} of ${fold} pixels`);
+    if (!(Number.parseFloat(shown.times) > 1)) refuse(`it shows ${shown.times}`);
+    return `${shown.own} GOP/s, ${shown.times} plain JavaScript`;
+  });
   await test('paints before it fetches WebAssembly', async () => {
     const painted = await tab.waitFor('the page paints', () => {
       const [entry] = performance.getEntriesByName('first-contentful-paint');
@@ -50,6 +65,50 @@ export async function testPaint(test, tab) {
   });
 }
 
+/** The head: its links, and the switch, whose preference the site shares. */
+export async function testHead(test, tab) {
+  await test('has the links of the site', async () => {
+    const texts = await tab.evaluate(() =>
+      [...document.querySelectorAll('.top :is(nav a, .search)')].map((link) => link.textContent),
+    );
+    const expected = nav.flatMap(({ text, items }) =>
+      (items ?? [{ text }]).map((each) => each.text),
+    );
+    const missing = [...expected, 'Search'].filter((text) => !texts.includes(text));
+    if (missing.length > 0) refuse(`the head has no ${missing.join()}`);
+    return texts.join(', ');
+  });
+  await test('stores light and dark as the site does', async () => {
+    const look = () =>
+      tab.evaluate(() => ({
+        isDark: document.documentElement.classList.contains('dark'),
+        checked: document.querySelector('#theme').getAttribute('aria-checked'),
+        stored: localStorage.getItem('vitepress-theme-appearance'),
+        page: getComputedStyle(document.body).backgroundColor,
+      }));
+    const expect = async (isDark, stored) => {
+      // The switch is told when the page has loaded.
+      let found = await look();
+      for (let i = 0; i < 20 && found.checked !== String(isDark); ++i) {
+        await sleep(100);
+        found = await look();
+      }
+      if (found.isDark !== isDark || found.checked !== String(isDark) || found.stored !== stored)
+        refuse(`expected ${isDark ? 'dark' : 'light'}, ${stored}: ${JSON.stringify(found)}`);
+      return found.page;
+    };
+    const light = await expect(false, null);
+    await tab.click('#theme');
+    const dark = await expect(true, 'dark');
+    if (dark === light) refuse(`the page stays ${light}`);
+    await tab.goto();
+    await expect(true, 'dark');
+    await tab.click('#theme');
+    await expect(false, 'auto');
+    await tab.evaluate(() => localStorage.clear());
+  });
+}
+
 /** All parts were driven, and no peer was fetched. */
 export async function testWhole(test, tab, { demo, engine, isIsolated }) {
   const paths = tab.server.requested().map(({ path }) => path);
@@ -58,7 +117,7 @@ export async function testWhole(test, tab, { demo, engine, isIsolated }) {
     await test(`weighs less than ${budget / 1000} kB`, () => {
       const weight = weightOf(
         demo,
-        paths.filter((path) => !isModel(path)),
+        paths.filter((path) => !isModel(path) && !isOfModels(path)),
       );
       if (weight > budget) refuse(`it weighs ${weight} bytes`);
       return `${weight} bytes`;
@@ -146,10 +205,8 @@ export async function testWithoutWorkers(test, open, viewport, parts) {
       });
       if (!/workers/.test(says)) refuse(`the notice says: ${says}`);
       await tab.waitFor(
-        'the meter measures',
-        () =>
-          document.querySelector('#meter-table').tBodies[0].rows.length === 4 &&
-          !document.querySelector('#meter-again').disabled,
+        'the figure',
+        () => document.querySelector('#figure').dataset.state === 'done',
       );
       await expectStarted(tab, parts);
       await drawSeven(tab);
@@ -171,6 +228,8 @@ export async function testWithoutWasm(test, open, viewport, parts) {
       for (const part of parts) {
         await tab.reveal(`#${part}`);
         if (part === 'find') await tab.click('#find-make');
+        if (part === 'onnx') await tab.click('#onnx-sample');
+        if (part === 'embed') continue; // it computes nothing before it has a model
         const says = await tab.waitFor(
           `the notice of ${part}`,
           (part) => {
@@ -195,10 +254,10 @@ export async function testWithoutWasm(test, open, viewport, parts) {
 }
 
 /**
- * Tasks of the page while the meter measures, in Chromium slowed four times: ms of processor time,
- * which other programs do not lengthen as they do time on the clock.
+ * Tasks of the page while it measures its figure, in Chromium slowed four times: ms of processor
+ * time, which other programs do not lengthen as they do time on the clock.
  */
-async function watchMeter(server) {
+async function watchFigure(server) {
   const browser = await startBrowser('chromium');
   try {
     const tab = await browser.open(server, desktop);
@@ -209,18 +268,19 @@ async function watchMeter(server) {
     });
     await tab.goto();
     // Watches from inside, since questions from outside are tasks, too.
-    const rows = await tab.evaluate(
+    const figure = await tab.evaluate(
       () =>
         new Promise((resolve) => {
-          const job = document.querySelector('#meter .job');
+          const gauge = document.querySelector('#figure');
           const look = () => {
+            const { state } = gauge.dataset;
             const isStarted = performance.getEntriesByName('test-start').length > 0;
-            if (!job.hidden && !isStarted) performance.mark('test-start');
-            if (!job.hidden || !isStarted) return;
+            if (state && !isStarted) performance.mark('test-start');
+            if (state !== 'done') return;
             performance.mark('test-end');
-            resolve(document.querySelector('#meter-table').tBodies[0].rows.length);
+            resolve(document.querySelector('#figure-times').textContent);
           };
-          new MutationObserver(look).observe(job, { attributes: true });
+          new MutationObserver(look).observe(gauge, { attributes: true });
           look();
         }),
     );
@@ -234,7 +294,7 @@ async function watchMeter(server) {
     const during = tasks.filter(({ ts, dur }) => ts + dur > start.ts && ts < end.ts);
     if (during.length === 0) refuse('the trace has no tasks');
     return {
-      rows,
+      figure,
       ms: (end.ts - start.ts) / 1000,
       longest: Math.max(...during.map(({ tdur }) => tdur / 1000)),
     };
@@ -248,13 +308,13 @@ async function watchMeter(server) {
  * that is too long by itself is so each time.
  */
 export async function testSlowMachine(test, demo) {
-  await test(`no task above ${longestTask} ms while the meter measures`, async () => {
+  await test(`no task above ${longestTask} ms while the page measures`, async () => {
     const server = await serveDemo(demo, { isIsolated: true });
     const told = [];
     try {
       for (let attempt = 0; attempt < 5; ++attempt) {
-        const { ms, rows, longest } = await watchMeter(server);
-        if (rows !== 4) refuse(`the meter measured ${rows} rows`);
+        const { ms, figure, longest } = await watchFigure(server);
+        if (!/times/.test(figure)) refuse(`the figure is ${figure}`);
         const shown = `${Math.round(longest)} ms, of ${Math.round(ms)} ms`;
         if (longest <= longestTask) return `the longest ${shown}`;
         told.push(shown);

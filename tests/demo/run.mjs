@@ -7,6 +7,7 @@
 //     --smoke                      Chromium only, isolated, without peers and without the test of
 //                                  long tasks
 //     --screenshots FOLDER         pictures of every part, by Chromium, and no tests
+//     --pictures docs              the pictures of README.md, and no tests
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, main, root } from '../../scripts/run.mjs';
@@ -16,25 +17,30 @@ import { desktop, phone } from '../site/browse.mjs';
 import { testAttention } from './attention.mjs';
 import { testBits } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
+import { testCode } from './code.mjs';
 import { testDigit } from './digit.mjs';
+import { testEmbed } from './embed.mjs';
 import { testFind } from './find.mjs';
 import { testLlm } from './llm.mjs';
 import { testMeter, testPeers } from './meter.mjs';
+import { testOnnx } from './onnx.mjs';
 import * as page from './page.mjs';
 import { testSize, testSizeWithPeers } from './size.mjs';
 import { readDemo, serveDemo } from './served.mjs';
 
 const parts = {
+  find: testFind,
   meter: testMeter,
+  onnx: testOnnx,
   size: testSize,
   digit: testDigit,
-  find: testFind,
   attention: testAttention,
   llm: testLlm,
   bits: testBits,
+  embed: testEmbed,
 };
 
-const names = [...Object.keys(parts), 'peers', 'page'];
+const names = [...Object.keys(parts), 'code', 'peers', 'page'];
 
 function readArguments() {
   let values;
@@ -46,6 +52,7 @@ function readArguments() {
         only: { type: 'string' },
         smoke: { type: 'boolean', default: false },
         screenshots: { type: 'string' },
+        pictures: { type: 'string' },
       },
     }));
   } catch ({ message }) {
@@ -93,7 +100,10 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
   try {
     const tab = await browser.open(server, isIsolated ? desktop : phone);
     await tab.goto();
-    if (has('page')) await page.testPaint(testOf('page'), tab, about);
+    if (has('page')) {
+      await page.testPaint(testOf('page'), tab, about);
+      await page.testHead(testOf('page'), tab);
+    }
     for (const [part, drive] of Object.entries(parts)) {
       if (!has(part)) continue;
       const { failed } = results;
@@ -103,6 +113,7 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
       errors.push(...(await tab.errors()));
       await tab.goto(); // the next part may need what this one broke
     }
+    if (has('code')) await testCode(testOf('code'), tab);
     if (has('page')) await page.testWhole(testOf('page'), tab, about);
     if (has('peers')) {
       if (!has('meter')) await tab.reveal('#meter');
@@ -126,12 +137,17 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
 }
 
 await main(async () => {
-  const { folder, engines, only, smoke, screenshots } = readArguments();
+  const { folder, engines, only, smoke, screenshots, pictures } = readArguments();
   await setUp('site', ...engines);
   const demo = readDemo(folder);
   if (screenshots) {
     const { takeScreenshots } = await import('./screenshots.mjs');
     await takeScreenshots(demo, screenshots, only);
+    return;
+  }
+  if (pictures) {
+    const { takePictures } = await import('./screenshots.mjs');
+    await takePictures(demo, pictures);
     return;
   }
   const results = new Results();

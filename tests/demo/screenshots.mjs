@@ -1,4 +1,5 @@
-// Pictures of every part in its finished state, by Chromium: at both widths, light and dark.
+// Pictures by Chromium: of every part in its finished state, at both widths, light and dark; and of
+// the top of the page for README.md.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +22,7 @@ const untilIdle = (tab, part) =>
 
 /** What brings each part to a state worth seeing. */
 const drives = {
-  meter: () => {},
+  meter: (tab) => tab.waitFor('the meter', () => !document.querySelector('#meter-again').disabled),
   size: (tab) =>
     tab.waitFor('the curve', () => document.querySelector('#size').dataset.sweep === 'done'),
   async digit(tab) {
@@ -33,7 +34,6 @@ const drives = {
     await tab.waitFor('the times', () => document.querySelector('#digit-words').textContent);
   },
   async find(tab) {
-    await tab.click('#find-make');
     await tab.waitFor('the vectors', () => document.querySelector('#find-list').children.length);
     const { x, y, width, height } = await tab.boxOf('#find-map');
     await tab.hover([{ x: x + 0.6 * width, y: y + 0.4 * height }]);
@@ -46,7 +46,21 @@ const drives = {
     );
     await sleep(2500); // it measures after a pause
   },
-  llm: (tab) => letWrite(tab, 'The kernel '),
+  async onnx(tab) {
+    await tab.click('#onnx-sample');
+    await tab.waitFor(
+      'the steps',
+      () => document.querySelector('#onnx-steps').tBodies[0].rows.length,
+    );
+  },
+  async llm(tab) {
+    await letWrite(tab, 'The kernel ');
+    await tab.click('#llm-measure');
+    await tab.waitFor(
+      'the speeds',
+      () => document.querySelector('#llm-table td').textContent !== '-',
+    );
+  },
   bits: (tab) => expectHash(tab),
 };
 
@@ -60,7 +74,10 @@ export async function takeScreenshots(demo, folder, only) {
     for (const viewport of [desktop, phone]) {
       const tab = await browser.open(server, viewport);
       await tab.goto();
-      await tab.waitFor('the meter', () => !document.querySelector('#meter-again').disabled);
+      await tab.waitFor(
+        'the figure',
+        () => document.querySelector('#figure').dataset.state === 'done',
+      );
       for (const part of parts) {
         await tab.reveal(`#${part}`);
         await drives[part](tab);
@@ -81,4 +98,35 @@ export async function takeScreenshots(demo, folder, only) {
     await server.close();
   }
   console.log(`demo: ${4 * parts.length} pictures in ${folder}`);
+}
+
+/** Writes demo-light.png and demo-dark.png: what a visitor of a desktop sees first. */
+export async function takePictures(demo, folder) {
+  mkdirSync(folder, { recursive: true });
+  const server = await serveDemo(demo, { isIsolated: true });
+  const browser = await startBrowser('chromium');
+  let shown;
+  try {
+    const tab = await browser.open(server, { width: 1120, height: 720, deviceScaleFactor: 1.5 });
+    await tab.goto();
+    await tab.waitFor(
+      'the vectors',
+      () => document.querySelector('#find-agree-int8').dataset.query,
+    );
+    const { x, y, width, height } = await tab.evaluate(() => {
+      const { x, y, width, height } = document.querySelector('#find-map').getBoundingClientRect();
+      return { x, y, width, height };
+    });
+    shown = `${await tab.textOf('#figure-own')} GOP/s, ${await tab.textOf('#figure-times')}`;
+    await tab.hover([{ x: x + 0.62 * width, y: y + 0.32 * height }]);
+    for (const scheme of ['light', 'dark']) {
+      await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+      await sleep(1500); // the loop checks
+      await tab.page.screenshot({ path: join(folder, `demo-${scheme}.png`) });
+    }
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+  console.log(`demo: demo-light.png and demo-dark.png in ${folder}, which show ${shown}`);
 }

@@ -1,12 +1,15 @@
 // Assembles index.html at build time:
 //   <!-- section NAME -->              the file sections/NAME.html
 //   %SITE%                             where the pages of the guide are
-//   <pre data-code="FILE#NAME"></pre>  the lines of a file between `// #region NAME` and
-//                                      `// #endregion`, highlighted. Paths start at examples/
+//   %NAV%                              the links of the head of these pages
+//   <pre data-code="FILE"></pre>       a file, highlighted, with a button that copies it. Paths
+//                                      start at examples/
+//   <pre data-code="FILE#NAME"></pre>  its lines between `// #region NAME` and `// #endregion`
 import { readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
 import { codeToHtml } from 'shiki';
+import { nav } from '../../../docs/.vitepress/sidebar.mjs';
 
 const demo = resolve(import.meta.dirname, '..');
 const examples = resolve(demo, '..');
@@ -14,6 +17,18 @@ const languages = { '.ts': 'ts', '.mjs': 'js' };
 
 /** Where the colours of code are. The policy forbids style elements. */
 const codeStyles = 'assets/code.css';
+
+const theme = 'assets/theme.js';
+
+/** The links of the head. The site has the same. */
+const links = nav
+  .flatMap((entry) => entry.items ?? [entry]) // a menu has items
+  .map(({ text, link }) => {
+    if (link.startsWith('/demo/')) return `<a href="./index.html" aria-current="page">${text}</a>`;
+    const file = /\.html$/.test(link) ? link : `${link.replace(/\/$/, '/index')}.html`;
+    return `<a href="%SITE%${file}">${text}</a>`;
+  })
+  .join('\n        ');
 
 /** Two plugins: index.html must have its sections before Vite reads it. */
 export function page({ site }) {
@@ -28,6 +43,7 @@ export function page({ site }) {
             .replace(/^ *<!-- section ([\w-]+) -->\n/gm, (_, name) =>
               readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
             )
+            .replace('%NAV%', links)
             .replaceAll('%SITE%', site);
           const shown = await showCode(whole);
           styles = shown.styles;
@@ -36,6 +52,8 @@ export function page({ site }) {
       },
       generateBundle() {
         this.emitFile({ type: 'asset', fileName: codeStyles, source: styles });
+        const script = readFileSync(join(demo, 'src', 'theme.js'), 'utf8');
+        this.emitFile({ type: 'asset', fileName: theme, source: script });
       },
     },
     {
@@ -43,6 +61,7 @@ export function page({ site }) {
       transformIndexHtml: {
         order: 'post',
         handler: () => [
+          { tag: 'script', attrs: { src: `./${theme}` }, injectTo: 'head' },
           { tag: 'link', attrs: { rel: 'stylesheet', href: `./${codeStyles}` }, injectTo: 'head' },
         ],
       },
@@ -50,9 +69,11 @@ export function page({ site }) {
   ];
 }
 
-/** The lines of a region, without the indentation that they share. */
-export function readRegion(file, name) {
-  const lines = readFileSync(join(examples, file), 'utf8').split('\n');
+/** A file, or the lines of a region of it without the indentation that they share. */
+function readCode(file, name) {
+  const text = readFileSync(join(examples, file), 'utf8').trimEnd();
+  if (name === undefined) return text;
+  const lines = text.split('\n');
   const first = lines.findIndex((line) => line.trim() === `// #region ${name}`);
   const length = lines.slice(first + 1).findIndex((line) => line.trim() === '// #endregion');
   if (first < 0 || length < 0) throw new Error(`examples/${file} has no region ${name}`);
@@ -65,14 +86,16 @@ async function showCode(html) {
   // The policy forbids style attributes, so colours become classes.
   const toClass = transformerStyleToClass({ classPrefix: 'c-' });
   let result = html;
-  for (const [found, file, name] of html.matchAll(/<pre data-code="([^"#]+)#([\w-]+)"><\/pre>/g)) {
-    const code = await codeToHtml(readRegion(file, name), {
+  const place = /<pre data-code="([^"#]+)(?:#([\w-]+))?"><\/pre>/g;
+  for (const [found, file, name] of html.matchAll(place)) {
+    const code = await codeToHtml(readCode(file, name), {
       lang: languages[extname(file)],
       // The usual themes have too little contrast for comments.
       themes: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
       transformers: [toClass],
     });
-    result = result.replace(found, () => code);
+    const button = `<button type="button" class="copy" aria-label="Copy the code">Copy</button>`;
+    result = result.replace(found, () => `<div class="code">${code}${button}</div>`);
   }
   return { html: result, styles: toClass.getCSS() };
 }

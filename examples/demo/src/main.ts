@@ -1,20 +1,24 @@
 /** Starts the engine, and each part of the page when the visitor comes near it. */
+import { copyText } from './page/clipboard.ts';
 import { connect, type Engine } from './page/connect.ts';
-import { find, make } from './page/dom.ts';
+import { find } from './page/dom.ts';
 import { showProblem } from './page/job.ts';
+import { measureFigure } from './parts/figure.ts';
 
 interface Part {
   start: (section: HTMLElement, engine: Engine) => void | Promise<void>;
 }
 
 const parts: Record<string, () => Promise<Part>> = {
+  find: () => import('./parts/find.ts'),
   meter: () => import('./parts/meter.ts'),
+  onnx: () => import('./parts/model.ts'),
   size: () => import('./parts/size.ts'),
   digit: () => import('./parts/digit.ts'),
-  find: () => import('./parts/find.ts'),
   attention: () => import('./parts/attention.ts'),
   llm: () => import('./parts/llm.ts'),
   bits: () => import('./parts/bits.ts'),
+  embed: () => import('./parts/embed.ts'),
 };
 
 function tell(sentence: string): void {
@@ -28,15 +32,11 @@ async function begin(): Promise<void> {
     tell(`The worker that computes has ended (${why}). Load the page again.`),
   );
   if (lack) tell(`${lack}, so the page computes everything itself, and may not respond meanwhile.`);
-  const section = (id: string) => find(document, `#${id}`);
-  const others = Object.keys(parts).filter((id) => id !== 'meter');
-  for (const id of others) {
-    const stage = find(section(id), '.stage');
-    stage.inert = true;
-    stage.before(make('p', 'This part starts when the meter has measured.', 'small waiting'));
-  }
-  // First the meter, alone: other work would slow down what it measures.
-  await startPart(section('meter'), engine);
+  const sections = Object.keys(parts).map((id) => find(document, `#${id}`));
+  for (const section of sections) find(section, '.stage').inert = true;
+  // First the figure, alone: other work would slow down what it measures. If wgemm does not start,
+  // each part says why.
+  await measureFigure(engine).catch(() => undefined);
   const observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -45,9 +45,9 @@ async function begin(): Promise<void> {
         void startPart(target as HTMLElement, engine);
       }
     },
-    { rootMargin: '300px' },
+    { rootMargin: '100px' },
   );
-  for (const id of others) observer.observe(section(id));
+  for (const section of sections) observer.observe(section);
 }
 
 async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
@@ -58,9 +58,17 @@ async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
   } catch (error) {
     showProblem(section, error);
   }
-  section.querySelector('.waiting')?.remove();
   find(section, '.stage').inert = false;
 }
+
+document.addEventListener('click', ({ target }) => {
+  const button = (target as Element).closest?.('.copy');
+  const code = button?.parentElement?.querySelector('pre')?.textContent ?? '';
+  if (!button) return;
+  void copyText(code).then((isCopied) => {
+    button.textContent = isCopied ? 'Copied' : 'Select it';
+  });
+});
 
 // The page is painted before anything else is fetched.
 requestAnimationFrame(() =>

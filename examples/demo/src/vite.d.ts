@@ -22,3 +22,9 @@ declare module 'virtual:llm' {
   const url: string;
   export default url;
 }
+
+declare module 'virtual:sample' {
+  /** Address of a small .onnx file. */
+  const url: string;
+  export default url;
+}

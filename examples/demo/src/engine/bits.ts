@@ -36,7 +36,6 @@ export async function compareBits(): Promise<BothBits> {
   };
 }
 
-// #region strict
 async function multipliedStrictly() {
   const wg = await createGemm({ determinism: 'strict', threads });
   try {
@@ -55,7 +54,6 @@ function multiplied(wg: Gemm) {
   });
   return { y: wg.gemm(matrix(), matrix()).data, info: wg.info };
 }
-// #endregion
 
 async function bitsOf({ y, info }: ReturnType<typeof multiplied>): Promise<Bits> {
   return {

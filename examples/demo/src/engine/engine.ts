@@ -5,6 +5,7 @@ import * as digit from './digit.ts';
 import * as find from './find.ts';
 import * as llm from './llm.ts';
 import * as meter from './meter.ts';
+import * as models from './models.ts';
 import * as peers from './peers.ts';
 import * as size from './size.ts';
 
@@ -16,6 +17,7 @@ export const engine = {
   ...find,
   ...attention,
   ...llm,
+  ...models,
   ...bits,
 };
 export type EngineMethods = typeof engine;

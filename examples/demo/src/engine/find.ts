@@ -6,6 +6,7 @@ import { agreement, searchInJavaScript } from '../../../search/plain.mjs';
 import { makeVectors as makeInSteps } from '../../../search/vectors.mjs';
 import { threads } from './instance.ts';
 import type { Report } from './report.ts';
+import { inTurn } from './turn.ts';
 
 export type Form = 'float32' | 'int8' | 'loop';
 
@@ -57,7 +58,13 @@ let store: Store | undefined;
  *
  * @returns undefined if it was cancelled
  */
-export async function makeVectors(count: number, report: Report): Promise<Points | undefined> {
+export const makeVectors = (count: number, report: Report): Promise<Points | undefined> =>
+  inTurn(
+    () => makeAll(count, report),
+    () => report(0),
+  );
+
+async function makeAll(count: number, report: Report): Promise<Points | undefined> {
   freeVectors();
   let wg: Gemm | undefined;
   let lack = '';
@@ -71,7 +78,7 @@ export async function makeVectors(count: number, report: Report): Promise<Points
     return await make(wg, count, lack, report);
   } catch (error) {
     if (!isOutOfMemory(error) || count <= countIfShort) throw error;
-    return await makeVectors(countIfShort, report).then(
+    return await makeAll(countIfShort, report).then(
       (points) => points && { ...points, lack: points.lack || 'Memory is short here.' },
     );
   }
@@ -126,22 +133,18 @@ const emptyNearest = (): Nearest => ({
 /** An index of all vectors, and its search. It is made in steps. */
 function* makeIndex(wg: Gemm, vectors: Float32Array, options: Partial<IndexOptions>) {
   const capacity = vectors.length / 384;
-  // #region index
   const index = createIndex(wg, { dimensions: 384, metric: 'cosine', capacity, ...options });
   for (let first = 0; first < capacity; first += 5000) {
     index.add(vectors.subarray(384 * first, 384 * (first + 5000)));
     yield index.size / capacity; // the page shows how far it is
   }
-  // #endregion
 
-  // #region search
   // The same arrays for each search: while the pointer moves, a search makes no object.
   const out = { positions: new Uint32Array(11), scores: new Float32Array(11) };
   const search = (vector: Float32Array) => {
     index.search(vector, 11, { out });
     return out;
   };
-  // #endregion
   return { search, byteLength: index.byteLength };
 }
 

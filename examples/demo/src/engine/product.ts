@@ -38,7 +38,6 @@ export const shapeOfB = ({ n, k, transB }: Product): [number, number] => (transB
 export const wgemmOn = (wg: Gemm, product: Product): Contestant =>
   product.dtype === 'int8' ? qgemmOn(wg, product) : gemmOn(wg, product, product.dtype);
 
-// #region own
 /** Tensors in the memory of wgemm: a call on them copies and allocates nothing. */
 export function gemmTensors(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>) {
   const a = wg.alloc(dtype, shapeOfA(product));
@@ -54,7 +53,6 @@ function gemmOn(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>)
     for (let i = 0; i < times; ++i) wg.gemm(a, b, null, { transA, transB, out });
   });
 }
-// #endregion
 
 /** The same for uint8 x int8, with a float32 result. */
 export function qgemmTensors(wg: Gemm, product: Product) {

@@ -16,7 +16,6 @@ import {
 import type { Report } from './report.ts';
 import { inTurn } from './turn.ts';
 
-// #region plan
 /** What wgemm would do: explain() takes the arguments of the call, and computes nothing. */
 function explainGemm(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'int8'>): Explanation {
   const { transA, transB } = product;
@@ -27,7 +26,6 @@ function explainGemm(wg: Gemm, product: Product, dtype: Exclude<ProductType, 'in
     for (const tensor of [a, b, out]) tensor.dispose();
   }
 }
-// #endregion
 
 function explainQGemm(wg: Gemm, product: Product): Explanation {
   const { transA, transB } = product;

@@ -322,7 +322,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     showMaps();
     if (result) showLook();
   }).observe(maps[0]!.box);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showMaps);
+  document.addEventListener('theme', showMaps);
 
   await compute();
 }
@@ -379,7 +379,7 @@ function countText({ tokens, count, most }: Attention): string {
 
 function showTimes(section: HTMLElement, times: AttentionTime[], tokens: number): void {
   find(section, '#attention-for').textContent =
-    `The whole block of six heads of 32, for ${plural(tokens)}: six products and softmax.`;
+    `Six heads of 32, for ${plural(tokens)}: six products and softmax.`;
   const slow = times.find(({ id }) => id === 'javascript')!.ms;
   for (const line of section.querySelectorAll<HTMLElement>('#attention-times tbody tr')) {
     const time = times.find(({ id }) => id === line.dataset.id);

@@ -42,18 +42,17 @@ function show(section: HTMLElement, { strict, fast, different, count }: BothBits
         ? '\u2713 The same bits'
         : '\u2717 Other bits than expected',
     facts: isHashed
-      ? 'Each product and each sum is rounded on its own, in ascending k.'
-      : 'This page is not secure (HTTPS), so the browser has no crypto.subtle to hash with.',
+      ? 'Rounds each product and each sum, in ascending k.'
+      : 'Without HTTPS, the browser cannot hash.',
   });
   showCard(section, 'fast', fast, {
     verdict: '',
     words: different === 0 ? '= The same on this machine' : '\u2260 Differs, and may',
     facts:
       different === 0
-        ? 'Here the fast kernels happen to sum in the same order, without a fused multiply-add.'
-        : `${whole(different)} of ${whole(count)} numbers have other ` +
-          'last bits. Fast mode is free to sum in another order, and to fuse a multiplication ' +
-          'with an addition, which rounds once instead of twice.',
+        ? 'Here its kernels happen to sum in the same order, and fuse nothing.'
+        : `${whole(different)} of ${whole(count)} numbers have other last bits: it may sum in ` +
+          'another order, and fuse a multiply-add.',
   });
   find(section, '#bits-table tbody').replaceChildren(
     ...strict.first.map((value, i) => rowOf(i, value, fast.first[i]!)),

@@ -40,7 +40,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   });
   const training = new Training(section, engine, show, () => recognition.again());
   // Canvases do not take the colours of the style by themselves.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  document.addEventListener('theme', () => {
     pad.redraw();
     recognition.redraw();
     training.chart?.redraw();
@@ -53,7 +53,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   }
 }
 
-const own = 'Draw a digit from 0 to 9 on the pad.';
+const own = 'Draw a digit from 0 to 9.';
 
 type Show = (id: string, text: string) => void;
 
@@ -258,8 +258,7 @@ class Training {
       'network',
       isOwn
         ? 'In use: the network that was trained here.'
-        : 'In use: the built-in network. It learned from 8,000 digits before it came here; its ' +
-            'weights were rounded to 7 bits, to load fast.',
+        : 'In use: the built-in network, which learned from 8,000 digits.',
     );
     this.showTimes();
     this.onNetwork();
@@ -371,8 +370,7 @@ class Training {
           : 'int8 pays here, for one digit and for many';
     return (
       `${verdict}: it is ${compared(one)} for one, and ${compared(many)} for 1,000. ` +
-      'bfloat16 takes half the bytes of float32, and int8 a quarter. The last column says how ' +
-      `many of ${this.facts.test} digits that it has not seen it recognizes.`
+      `Right: of ${this.facts.test} unseen digits.`
     );
   }
 }

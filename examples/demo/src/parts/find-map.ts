@@ -66,7 +66,7 @@ const cell = (coordinate: number) =>
 
 // --- colours -------------------------------------------------------------------------------------
 
-export const isDark = (): boolean => matchMedia('(prefers-color-scheme: dark)').matches;
+export const isDark = (): boolean => document.documentElement.classList.contains('dark');
 
 /** A hue per cluster, and a lightness that differs from most clusters next to it. */
 export function colorOf(cluster: number, dark: boolean): [number, number, number] {

@@ -19,6 +19,9 @@ const betweenTexts = 100;
 const step = 0.01;
 const largeStep = 0.06;
 
+/** ms of the tour after the page has started by itself. */
+const tourMs = 6000;
+
 /** Times that a mean is of: the clocks of some browsers are coarse. */
 const timesKept = 12;
 
@@ -40,15 +43,20 @@ export function start(section: HTMLElement, engine: Engine): void {
   const frame = find(section, '#find-frame');
   const makeButton = find<HTMLButtonElement>(section, '#find-make');
   const free = find<HTMLButtonElement>(section, '#find-free');
+  const more = find<HTMLButtonElement>(section, '#find-more');
   const forms = find<HTMLFieldSetElement>(section, '#find-forms');
   const chosen = (): Form =>
     find<HTMLInputElement>(forms, 'input:checked').value as Exclude<Form, 'loop'>;
-  const isShort = ((navigator as { deviceMemory?: number }).deviceMemory ?? 8) <= 2;
-  if (isShort) {
-    makeButton.textContent = 'Make 25,000 vectors';
+  const { deviceMemory = 4, connection } = navigator as Device;
+  // A page takes no 430 MB by itself where they may be missing.
+  const isShort = deviceMemory <= 4 || matchMedia('(max-width: 40rem)').matches;
+  let count = isShort ? few : many;
+  const showCount = () => {
+    for (const place of section.querySelectorAll('.find-count')) place.textContent = whole(count);
     find(section, '#find-cost').textContent =
-      'This device has little memory, so there are only a quarter of them. They take 107 MB.';
-  }
+      `They take ${count === few ? 107 : 430} MB of memory.`;
+    more.hidden = count === many;
+  };
 
   let state: State | undefined;
   const drawAll = () => {
@@ -113,9 +121,22 @@ export function start(section: HTMLElement, engine: Engine): void {
     void search();
   };
 
+  // --- the tour: until the visitor takes over ----------------------------------------------------
+
+  let tourEnd = 0;
+  const endTour = () => (tourEnd = 0);
+  const tour = (time: number) => {
+    const left = tourEnd - time;
+    if (!state || left < 0) return;
+    const angle = (5 * left) / tourMs;
+    ask(state.grid.nearest({ x: 0.7 * Math.cos(2 * angle), y: 0.7 * Math.sin(3 * angle) }));
+    requestAnimationFrame(tour);
+  };
+
   // --- the pointer and the keys ------------------------------------------------------------------
 
   const point = (event: PointerEvent) => {
+    endTour();
     if (!state) return;
     const box = map.getBoundingClientRect();
     const x = (event.clientX - box.left) / box.width;
@@ -132,6 +153,7 @@ export function start(section: HTMLElement, engine: Engine): void {
     const move = moves[event.key];
     if (!state || !move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault(); // the page would scroll
+    endTour();
     const by = event.shiftKey ? largeStep : step;
     const from = state.cross ?? placeOf(state, state.query ?? 0);
     state.cross = { x: bounded(from.x + by * move[0]), y: bounded(from.y + by * move[1]) };
@@ -150,6 +172,7 @@ export function start(section: HTMLElement, engine: Engine): void {
     mark();
   });
   forms.addEventListener('change', () => {
+    endTour();
     showChoice();
     check();
   });
@@ -168,13 +191,13 @@ export function start(section: HTMLElement, engine: Engine): void {
     forms.disabled = !isMade || !state?.points.forms.includes('float32');
     showChoice();
   };
-  const makeVectors = async () => {
-    makeButton.disabled = true;
+  const makeVectors = async (isAsked = true) => {
+    makeButton.disabled = more.disabled = true;
     const words = find(section, '#find-words');
     const made = await runJob(section, 'Making vectors', (report) =>
-      engine.makeVectors(isShort ? few : many, report),
+      engine.makeVectors(count, report),
     );
-    makeButton.disabled = false;
+    makeButton.disabled = more.disabled = false;
     if (!made) {
       void engine.freeVectors(); // it may have ended as it was cancelled
       return;
@@ -194,11 +217,11 @@ export function start(section: HTMLElement, engine: Engine): void {
     ask(state.grid.nearest({ x: 0.05, y: 0.1 }));
     // The button that had the focus is gone.
     const { activeElement } = document;
-    if (activeElement === document.body || activeElement === makeButton)
+    if (isAsked && (activeElement === document.body || activeElement === makeButton))
       map.focus({ preventScroll: true });
   };
-  makeButton.addEventListener('click', () => void makeVectors());
-  free.addEventListener('click', () => {
+  const freeVectors = () => {
+    endTour();
     clearTimeout(restTimer);
     wanted = undefined;
     const { float32, int8, loop } = state!.points.bytes;
@@ -208,11 +231,21 @@ export function start(section: HTMLElement, engine: Engine): void {
     find(section, '.notice').hidden = true;
     find(section, '#find-words').textContent = `${bytes(float32 + int8 + loop)} were freed.`;
     show(false);
+  };
+  makeButton.addEventListener('click', () => void makeVectors());
+  more.addEventListener('click', () => {
+    if (state) freeVectors();
+    count = many;
+    showCount();
+    void makeVectors();
+  });
+  free.addEventListener('click', () => {
+    freeVectors();
     makeButton.focus({ preventScroll: true });
   });
 
   new ResizeObserver(() => drawAll()).observe(frame);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  document.addEventListener('theme', () => {
     drawAll();
     if (!state) return;
     state.colors = cssColors(isDark());
@@ -220,8 +253,29 @@ export function start(section: HTMLElement, engine: Engine): void {
     showList(section, state);
   });
   show(false);
+  showCount();
   makeButton.disabled = false;
+
+  if (matchMedia('(prefers-reduced-motion: reduce)').matches || connection?.saveData) return;
+  let isBegun = false;
+  const observer = new IntersectionObserver(
+    ([entry]) => {
+      if (!entry!.isIntersecting) return endTour();
+      if (state || isBegun || makeButton.disabled) return;
+      isBegun = true;
+      void makeVectors(false).then(() => {
+        if (!state) return;
+        tourEnd = performance.now() + tourMs;
+        requestAnimationFrame(tour);
+      });
+    },
+    { threshold: 0.25 },
+  );
+  observer.observe(frame);
 }
+
+/** What some browsers tell of a device. */
+type Device = Navigator & { deviceMemory?: number; connection?: { saveData?: boolean } };
 
 const moves: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
@@ -302,11 +356,9 @@ function describe(section: HTMLElement, { points, query, nearest }: State): void
   const { positions, scores } = nearest;
   const cluster = points.clusterOf[query]!;
   const inside = positions.filter((index) => points.clusterOf[index] === cluster).length;
-  const others = inside === positions.length ? 'are all ten of its' : `are ${inside} of its ten`;
   find(section, '#find-words').textContent =
-    `Vector ${whole(query)} is in cluster ${cluster + 1}, as ${others} nearest. ` +
-    `The nearest is ${whole(positions[0]!)}, with a cosine of ` +
-    `${scores[0]!.toFixed(4)}.`;
+    `Vector ${whole(query)}, cluster ${cluster + 1}: ${inside} of its ten nearest are, too. ` +
+    `The nearest, ${whole(positions[0]!)}, has a cosine of ${scores[0]!.toFixed(4)}.`;
 }
 
 function clear(section: HTMLElement): void {

@@ -1,5 +1,5 @@
-/** Text: a tiny language model continues a beginning, with its weights in three forms. */
-import type { LlmForm, Written } from '../engine/llm.ts';
+/** Text: a tiny language model continues a beginning, and a larger one is measured. */
+import type { FormSpeed, LlmForm, Written } from '../engine/llm.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
 import { keepFocus } from '../page/focus.ts';
@@ -12,6 +12,7 @@ const idOf: Record<LlmForm, string> = { float32: 'float32', int8: 'int8', '4 bit
 export async function start(section: HTMLElement, engine: Engine): Promise<void> {
   const input = find<HTMLInputElement>(section, '#llm-beginning');
   const button = find<HTMLButtonElement>(section, '#llm-write');
+  const measure = find<HTMLButtonElement>(section, '#llm-measure');
   const said = find(section, '#llm-said');
   await engine.startLlm();
   let texts = 0;
@@ -19,7 +20,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   const write = async () => {
     if (button.disabled) return;
     const giveFocusBack = keepFocus(section);
-    button.disabled = true;
+    measure.disabled = button.disabled = true;
     said.textContent = '';
     const beginning = input.value;
     let last: Written[] = [];
@@ -34,36 +35,49 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
       showNext,
     );
     if (written) showNext(written);
-    if (last.length > 0) said.textContent = `${written ? '' : 'It ended early. '}${wordsOf(last)}`;
-    button.disabled = false;
+    if (last.length > 0) said.textContent = written ? 'All three have written.' : 'It ended early.';
+    measure.disabled = button.disabled = false;
     giveFocusBack();
   };
+  const compare = async () => {
+    measure.disabled = button.disabled = true;
+    await runJob<unknown, FormSpeed[]>(
+      section,
+      'Measuring',
+      (report) => engine.measureForms(report),
+      (speeds) => showSpeeds(section, speeds),
+    );
+    measure.disabled = button.disabled = false;
+  };
+  measure.addEventListener('click', () => void compare());
   button.addEventListener('click', () => void write());
   input.addEventListener('keydown', ({ key, isComposing }) => {
     if (key === 'Enter' && !isComposing) void write();
   });
-  button.disabled = false;
+  measure.disabled = button.disabled = false;
 }
 
 function show(section: HTMLElement, beginning: string, forms: Written[]): void {
   const [{ text: first }] = forms as [Written];
-  for (const { name, text, tokensPerSecond, bytes: count } of forms) {
+  for (const { name, text } of forms) {
     const same = alike(text, first);
     find(section, `#llm-text-${idOf[name]}`).replaceChildren(
       make('b', beginning),
       text.slice(0, same),
       make('span', text.slice(same), 'llm-own'),
     );
-    const cells = [
-      bytes(count),
-      text ? whole(tokensPerSecond) : '-',
-      name === 'float32' ? '-' : `${same} of ${Math.min(text.length, first.length)}`,
-    ];
+    if (name === 'float32') continue;
+    find(section, `#llm-same-${idOf[name]}`).textContent =
+      `: ${same} of ${Math.min(text.length, first.length)} as float32`;
+  }
+}
+
+function showSpeeds(section: HTMLElement, speeds: FormSpeed[]): void {
+  for (const { name, tokensPerSecond, bytes: count } of speeds) {
+    const cells = [bytes(count), whole(tokensPerSecond)];
     find(section, `#llm-row-${idOf[name]}`)
       .querySelectorAll('td')
-      .forEach((cell, i) => {
-        cell.textContent = cells[i]!;
-      });
+      .forEach((cell, i) => (cell.textContent = cells[i]!));
   }
 }
 
@@ -74,8 +88,3 @@ function alike(text: string, other: string): number {
   while (at < most && text[at] === other[at]) ++at;
   return at === most ? text.length : at;
 }
-
-const wordsOf = (forms: Written[]): string =>
-  `Tokens per second: ${forms
-    .map(({ name, tokensPerSecond }) => `${whole(tokensPerSecond)} in ${name}`)
-    .join(', ')}.`;

@@ -1,14 +1,14 @@
-/** The meter: a needle, a table, the peers, and the results as Markdown. */
-import type { Facts, MeterRow } from '../engine/meter.ts';
+/** The meter: a table of speeds, the peers, and the results as Markdown. */
+import type { Facts, MeterFigures } from '../engine/meter.ts';
 import type { PeerFacts, PeerName } from '../engine/peers.ts';
 import type { Report } from '../engine/report.ts';
 import type { Engine } from '../page/connect.ts';
-import { draw, find, make } from '../page/dom.ts';
+import { find, make } from '../page/dom.ts';
 import { browserName } from '../page/browser.ts';
 import { copyText } from '../page/clipboard.ts';
 import { bytes, duration, figure, threadsOf } from '../page/format.ts';
-import { idle } from '../page/idle.ts';
 import { runJob, showProblem } from '../page/job.ts';
+import { showFigure } from './figure.ts';
 
 /** The libraries that were fetched. */
 const peers: PeerFacts[] = [];
@@ -16,8 +16,6 @@ const peers: PeerFacts[] = [];
 export async function start(section: HTMLElement, engine: Engine): Promise<void> {
   const button = (name: string) => find<HTMLButtonElement>(section, `#meter-${name}`);
   const [again, tfjs, ort, copy] = [button('again'), button('tfjs'), button('ort'), button('copy')];
-  drawTicks(section, scaleFor(0));
-  await idle(1000);
   let facts: Facts;
   try {
     facts = await engine.facts();
@@ -26,7 +24,7 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     return;
   }
   find(section, '#meter-why').textContent = words(facts);
-  let rows: MeterRow[] = [];
+  let products: MeterFigures[] = [];
 
   const failed = new Set<PeerName>();
   const isBusy = (busy: boolean) => {
@@ -34,19 +32,19 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     again.disabled = busy;
     tfjs.disabled = busy || isOver('tfjs');
     ort.disabled = busy || isOver('ort');
-    copy.disabled = busy || rows.length === 0;
+    copy.disabled = busy || products.length === 0;
   };
   const measure = async () => {
     isBusy(true);
-    rows = [];
-    showRows(section, rows);
-    await runJob<unknown, MeterRow>(
+    products = [];
+    showTable(section, products);
+    await runJob<unknown, MeterFigures>(
       section,
       'Measuring',
       (report) => engine.measure(report),
-      (row) => {
-        rows.push(row);
-        showRows(section, rows);
+      (product) => {
+        products.push(product);
+        showTable(section, products);
       },
     );
     isBusy(false);
@@ -78,14 +76,20 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   again.addEventListener('click', () => void measure());
   tfjs.addEventListener('click', () => void compare('tfjs', 'tfjs'));
   ort.addEventListener('click', () => void compare('ort', 'ONNX Runtime Web'));
-  copy.addEventListener('click', () => void copyResults(section, facts, rows));
+  copy.addEventListener('click', () => void copyResults(section, facts, products));
   await measure();
 }
 
-/** The columns: every contestant of any row. A peer has no figure for some types. */
-const namesIn = (rows: MeterRow[]): string[] => [
-  ...new Set(['wgemm', ...rows.flatMap(({ figures }) => Object.keys(figures))]),
-];
+/** The rows, in this order: every contestant that was measured so far. */
+function namesIn(products: MeterFigures[]): string[] {
+  for (const { figures } of products) for (const name of Object.keys(figures)) measured.add(name);
+  const isOwn = (name: string) => name.startsWith(ours);
+  const others = [...measured].filter((name) => !isOwn(name) && name !== 'JavaScript');
+  return [...[...measured].filter(isOwn), 'JavaScript', ...others];
+}
+
+const ours = 'wgemm';
+const measured = new Set([ours]);
 
 /** What a promise brings; undefined if the visitor cancels first. */
 async function unlessCancelled<T>(promise: Promise<T>, report: Report): Promise<T | undefined> {
@@ -116,72 +120,60 @@ function words({ version, build, threads, why, processors, isInPage }: Facts): s
   );
 }
 
-// --- the needle ----------------------------------------------------------------------------------
-
-/** The end of the scale: the first of 50, 100, 200, 500 ... above the figure. */
-function scaleFor(value: number): number {
-  for (let decade = 10; ; decade *= 10)
-    for (const step of [2, 5, 10])
-      if (step * decade > value && step * decade >= 50) return step * decade;
-}
-
-function showFigure(section: HTMLElement, value: number): void {
-  const scale = scaleFor(value);
-  drawTicks(section, scale);
-  const part = value / scale;
-  find(section, '#meter-figure').textContent = figure(value);
-  const gauge = find(section, '.gauge');
-  gauge.style.setProperty('--turn', `${180 * part - 90}deg`);
-  gauge.style.setProperty('--part', `${100 * part}`);
-}
-
-function drawTicks(section: HTMLElement, scale: number): void {
-  const ticks = section.querySelector('.gauge-ticks')!;
-  const count = 5;
-  ticks.replaceChildren(
-    ...Array.from({ length: count + 1 }, (_, i) => {
-      const angle = Math.PI * (1 - i / count);
-      const at = { x: 120 + 78 * Math.cos(angle), y: 124 - 78 * Math.sin(angle) };
-      return draw('text', at, String((scale * i) / count));
-    }),
-  );
-}
-
 // --- the table -----------------------------------------------------------------------------------
 
-function showRows(section: HTMLElement, rows: MeterRow[]): void {
-  const table = find(section, '#meter-table');
-  const head = make('tr');
-  const names = namesIn(rows);
-  for (const name of ['product', ...names]) {
-    const cell = make('th', name);
-    cell.scope = 'col';
-    head.append(cell);
-  }
-  find(table, 'thead').replaceChildren(head);
-  find(table, 'tbody').replaceChildren(
-    ...rows.map(({ id, title, unit, figures }) => {
+/** The products of the columns, as index.html has them. */
+const columnsOf = (section: HTMLElement) =>
+  [...section.querySelectorAll<HTMLElement>('#meter-table th[data-id]')].map(({ dataset }) => ({
+    id: dataset.id!,
+    title: dataset.title!,
+  }));
+
+function showTable(section: HTMLElement, products: MeterFigures[]): void {
+  find(section, '#meter-table tbody').replaceChildren(
+    ...namesIn(products).map((name) => {
       const line = make('tr');
-      line.dataset.id = id;
-      const first = make('th', title);
+      const first = make('th', name);
       first.scope = 'row';
-      line.append(first, ...names.map((name) => make('td', cellOf(figures[name], unit))));
+      line.append(
+        first,
+        ...columnsOf(section).map(({ id }) => {
+          const { value, times } = cellOf(products, id, name);
+          const cell = make('td', value);
+          if (times) cell.append(make('span', times));
+          return cell;
+        }),
+      );
       return line;
     }),
   );
-  const first = rows.find(({ id }) => id === 'float32');
-  if (first) showFigure(section, first.figures.wgemm!);
+  const { figures } = products.find(({ id }) => id === 'float32') ?? {};
+  if (figures) showFigure({ wgemm: figures[ours]!, javascript: figures.JavaScript });
 }
 
-const cellOf = (value: number | undefined, unit: string) =>
-  value === undefined ? '-' : `${figure(value)} ${unit}`;
+/** A figure, and how many times as fast wgemm is on as many threads. */
+function cellOf(products: MeterFigures[], id: string, name: string) {
+  const figures = products.find((product) => product.id === id)?.figures ?? {};
+  const value = figures[name];
+  if (value === undefined) return { value: '-', times: '' };
+  const isSingle = name.endsWith(', 1 thread');
+  const own = figures[isSingle ? `${ours}, 1 thread` : ours]!;
+  return {
+    value: figure(value),
+    times: name.startsWith(ours) ? '' : `${figure(own / value)} x`,
+  };
+}
 
 // --- the clipboard -------------------------------------------------------------------------------
 
 /** The results as a table in Markdown, with what they depend on. */
-function markdownOf({ version, build, threads }: Facts, rows: MeterRow[]): string {
+function markdownOf(
+  section: HTMLElement,
+  { version, build, threads }: Facts,
+  products: MeterFigures[],
+): string {
   const date = new Date().toISOString().slice(0, 10);
-  const names = namesIn(rows);
+  const columns = columnsOf(section);
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`;
   return [
     `wgemm ${version}, build ${build}, ${threadsOf(threads)}, ${browserName()}, ${date}` +
@@ -189,17 +181,21 @@ function markdownOf({ version, build, threads }: Facts, rows: MeterRow[]): strin
         .map(({ title, version, threads: count }) => `; ${title} ${version}, ${threadsOf(count)}`)
         .join(''),
     '',
-    line(['product', ...names]),
-    line(['---', ...names.map(() => '---:')]),
-    ...rows.map(({ title, unit, figures }) =>
-      line([title, ...names.map((name) => cellOf(figures[name], unit))]),
+    line(['computed by', ...columns.map(({ title }) => title)]),
+    line(['---', ...columns.map(() => '---:')]),
+    ...namesIn(products).map((name) =>
+      line([name, ...columns.map(({ id }) => cellOf(products, id, name).value)]),
     ),
     '',
   ].join('\n');
 }
 
-async function copyResults(section: HTMLElement, facts: Facts, rows: MeterRow[]): Promise<void> {
-  const text = markdownOf(facts, rows);
+async function copyResults(
+  section: HTMLElement,
+  facts: Facts,
+  products: MeterFigures[],
+): Promise<void> {
+  const text = markdownOf(section, facts, products);
   const details = find<HTMLDetailsElement>(section, '#meter-text');
   const area = find<HTMLTextAreaElement>(details, 'textarea');
   details.hidden = false;

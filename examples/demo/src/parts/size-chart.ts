@@ -143,7 +143,7 @@ export function makeChart(box: HTMLElement, onPoint: (x: number | undefined) => 
   };
 
   new ResizeObserver(() => plot?.setSize(size())).observe(box);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  document.addEventListener('theme', () => {
     colours.clear();
     plot?.redraw();
   });

@@ -18,9 +18,9 @@ const patience = 250;
 
 /** What the page says of types that some contestants do not have. */
 const notes: Partial<Record<ProductType, string>> = {
-  bfloat16: 'JavaScript has no numbers of this type, so it has no line.',
-  float16: 'JavaScript computes no products of this type, so it has no line.',
-  int64: 'JavaScript has this type only as BigInt, which is far slower, so it has no line.',
+  bfloat16: 'JavaScript has no such numbers, so it has no line.',
+  float16: 'JavaScript has no such products, so it has no line.',
+  int64: 'JavaScript has only BigInt, far slower, so it has no line.',
   int8: 'Quantized: uint8 times int8, with a float32 result.',
 };
 
