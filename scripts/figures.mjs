@@ -103,7 +103,7 @@ function rangeText() {
   const { cases: count, lowest, median, highest } = rangeOf(loadFront().results);
   const others = runsOf('').map((run) => rangeOf(run).lowest);
   return (
-    `Over all ${count} cases of this run, the ratio is ${ratioText(lowest)} to ` +
+    `Over the ${count} cases that a peer computes, too, the ratio is ${ratioText(lowest)} to ` +
     `${ratioText(highest)}, with a median of ${ratioText(median)}. In Node on ` +
     `${others.length} processors, the lowest ratio is ${ratioText(Math.min(...others))}.`
   );

@@ -362,7 +362,7 @@ export function loadFront(all = readRuns()) {
   return {
     page: frontPage,
     results,
-    date: results.date.slice(0, 10),
+    date: [...new Set([results.date.slice(0, 10), startId.slice(0, 10)])].join(' and '),
     machine: machineOf(id, results.processor),
     engine: engineText(results).replace(/\..*/, ''),
     libraries: columns.map(({ library, version }) => ({
