@@ -195,9 +195,10 @@ export function readData(
 ): { data: DataArray; dtype: DType } {
   const array = found ?? describe(data);
   const held = allowed[array];
-  if (!held) {
-    // 8-bit arrays are for other calls, and syrk takes two types.
-    const refused = /^(gemm|matmul)(In|Uin)t8A|^syrk(?!Float(32|64)A)/;
+  // 8-bit arrays are for other calls, and syrk takes two types.
+  const refused = /^(gemm|matmul)(In|Uin)t8A|^syrk(?!Float(32|64)A)/;
+  const lacksType = dtype === undefined && held !== undefined && held.length > 1;
+  if (!held || (lacksType && refused.test(op + array))) {
     const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
     const advice = found === undefined ? conversion : '';
     throw new DTypeError(
@@ -206,7 +207,7 @@ export function readData(
       `${op}: the data of ${name} is ${array}; it must be ${names.join(' or ')}${advice}`,
     );
   }
-  if (dtype === undefined && held.length > 1) {
+  if (lacksType) {
     throw new DTypeError(
       op,
       name,

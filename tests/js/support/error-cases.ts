@@ -1556,10 +1556,6 @@ function rowsOf(call: CallName, key: string, name: string, Class: ArrayClass): [
     row(`is a function; ${aTensor}`, 'ARGUMENT', () => 1),
     row(`is a revoked proxy; ${aTensor}`, 'ARGUMENT', revoked()),
     row(`is a promise, which must be awaited; ${withShape}`, 'DTYPE', Promise.resolve()),
-    row(`has a Uint16Array and no dtype; dtype must be float16 or bfloat16`, 'DTYPE', {
-      data: new Uint16Array(4),
-      shape: [2, 2],
-    }),
     row(
       'has dtype "int32" and a Float32Array; that holds float32',
       'DTYPE',
@@ -1597,6 +1593,11 @@ function rowsOf(call: CallName, key: string, name: string, Class: ArrayClass): [
       (h) => h.foreign,
     ),
   ];
+  const withoutType =
+    method === 'syrk'
+      ? `the data of ${name} is Uint16Array; it must be Float32Array or Float64Array`
+      : `${name} has a Uint16Array and no dtype; dtype must be float16 or bfloat16`;
+  rows.push([withoutType, ['DTYPE', name, { [key]: square(Uint16Array) }]]);
   if (!standsForB(name)) {
     const place = { matmul: 'weights', syrk: 'B of gemm' }[method as string] ?? 'B';
     const message = `is packed weights, which can only stand for ${place}`;
