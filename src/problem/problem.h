@@ -178,7 +178,7 @@ struct Problem {
 };
 
 // The problem whose result is the transpose of Y: it exchanges A and B, and M and N. `problem` must
-// have no batch.
+// have no batch, and must not mirror.
 inline Problem transposed(const Problem& problem) {
   Problem other = problem;
   std::swap(other.m, other.n);
