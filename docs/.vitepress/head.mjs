@@ -1,4 +1,4 @@
-// What the head of a page says to search engines and to pages that link to it.
+// Makes the head of a page, for search engines and for pages that link to it.
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 

@@ -12,8 +12,8 @@ export const miniSearch = {
     fuzzy: 0.2,
     prefix: true,
     boost: { title: 4, text: 2, titles: 1 },
-    // What answers a user's question comes before what records the project's work. The page as a
-    // whole, without the name of a section, stands for its keywords.
+    // Pages that answer a user's question come before pages that record the project's work. The
+    // page as a whole, without the name of a section, stands for its keywords.
     boostDocument(id) {
       const [, folder] = /^\/(\w+)\//.exec(id) ?? [];
       const weight = { operators: 3, guide: 2, recipes: 1.5 }[folder] ?? 1;

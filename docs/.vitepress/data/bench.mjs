@@ -393,7 +393,7 @@ export function loadFront(all = readRuns()) {
   };
 }
 
-/** What the home page takes of the figures. */
+/** The figures that the home page shows. */
 export function loadHome() {
   const { page, date, machine, engine, libraries, figures } = loadFront();
   return { page, date, machine, engine, libraries, figures };
