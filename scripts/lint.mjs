@@ -30,6 +30,8 @@ const projects = ['js', 'tests', join('tests', 'js'), join('examples', 'demo')].
 const typeScript7 = join('tests', 'package', 'node_modules', 'typescript-7', 'bin', 'tsc');
 /** The words of names such as kLeastCost and least_cost are checked one by one. */
 const wordInName = "[A-Z]?[a-z'’]+";
+/** Parts of names that codespell takes for faults: NdArray of numjs. */
+const rightWords = 'nd';
 
 await main(async () => {
   await setUp('lint', 'demo', 'package'); // types of the demo's packages, and TypeScript 7
@@ -57,7 +59,11 @@ await main(async () => {
   );
   for (const project of projects)
     await run('node', [typeScript7, '--noEmit', '-p', project], { otherwise });
-  await run('codespell', ['--regex', wordInName, ...textFiles()], { otherwise });
+  await run(
+    'codespell',
+    ['--regex', wordInName, '--ignore-words-list', rightWords, ...textFiles()],
+    { otherwise },
+  );
   lintIncludes();
   lintImports();
   lintLength();
