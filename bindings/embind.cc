@@ -454,8 +454,8 @@ int run_explain(int operation, double reserved) {
   return 0;
 }
 
-// `result`: of the call that made the weights. On success the block begins with their address,
-// bytes, operation, type, rank, sizes, and the number of their block format.
+// `result`: the status of the call that made `weights`. On success, the block begins with their
+// address, bytes, operation, type, rank, sizes, and the number of their block format.
 int return_weights(PackedWeights& weights, const Status& result) {
   if (!result.ok()) return finish(result);
   double* out = argument_block + 1;

@@ -137,7 +137,7 @@ function rowsTable(rows) {
   ];
 }
 
-/** What strict mode loses of the speed, by the best times and by the medians. */
+/** The part of the speed that strict mode loses, by the best times and by the medians. */
 function lossOf(contestants) {
   const of = (which) => contestants.find(({ name }) => name === which);
   const [fast, strict] = [of('wgemm'), of('wgemm, strict')];

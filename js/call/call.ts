@@ -35,7 +35,7 @@ export interface Operation<N extends string = string> {
   readonly matrices: readonly [string, string?, string?];
   /**
    * Names of the operands that may be out-of-core, besides the result. If there are none, the
-   * result may not be either.
+   * result must be in memory, too.
    */
   readonly outOfCore: readonly string[];
   /** Names of the properties of the first argument, if it is an object of inputs. */

@@ -51,8 +51,8 @@ constexpr Argument leading(int position, const char* name, int value, int elemen
 bool is_increment(const Caller& caller, int position, const char* name, int value);
 
 #if WGEMM_BLAS_FORTRAN
-// The result of a subroutine of Fortran: nothing, or the 0 that f2c adds. In WebAssembly a caller
-// must declare the same.
+// The type that a Fortran subroutine returns: void, or int as f2c has it, whose value is 0. In
+// WebAssembly, a caller must declare the same type.
 #if WGEMM_BLAS_FORTRAN_INT
 using Subroutine = int;
 #else

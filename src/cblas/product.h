@@ -26,8 +26,9 @@ Matrix<T> view(T* data, int leading, bool is_row_major, bool is_transposed = fal
 }
 
 // C = alpha * A * B + beta * C, where C is m x n and A is m x k. C must not overlap A or B. Strides
-// must not be negative. A and B are not read if alpha is 0, C if beta is 0. With a triangle, C is
-// square, and its other elements are neither read nor written. T: float or double.
+// must not be negative. A and B are not read if alpha is 0, and C is not read if beta is 0. With a
+// triangle, C is square, and elements outside the triangle are neither read nor written.
+// T: float or double.
 template <typename T>
 struct Product {
   int64_t m, n, k;

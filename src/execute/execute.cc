@@ -162,10 +162,10 @@ void run_sums(void* argument, size_t thread, size_t first, size_t count) {
   Scope::run_task(p, job.plan, task, job.of_thread(thread), nullptr);
 }
 
-// Rows of a task that mirrors: two blocks of 8-byte elements fit L1.
+// Rows per task of run_mirror(). Two blocks of 32 x 32 elements of 8 bytes fit in L1.
 constexpr int64_t kMirrorRows = 32;
 
-// Copies elements of the lower triangle to rows of the upper one, block by block.
+// Copies the lower triangle to kMirrorRows rows of the upper triangle, from `begin` on.
 template <typename T>
 void mirror(const Problem& p, int64_t begin) {
   const int64_t end = std::min(begin + kMirrorRows, p.n), row = p.y.row_stride,

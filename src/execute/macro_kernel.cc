@@ -141,8 +141,8 @@ class Executor {
     return plan_.direct ? Sums{y.data, y.row_stride, y.col_stride} : Sums{acc_, nc};
   }
 
-  // Columns of a block from `jc` on that the triangle has in the rows from `row` up to `end`; none
-  // if the interval ends before it begins.
+  // The columns that the triangle has in rows [row, end) of a block of nc columns. They count from
+  // `jc`. The interval is empty if its end is not greater than its begin.
   Interval columns_of(int64_t row, int64_t end, int64_t jc, int64_t nc) const {
     switch (p_.triangle) {
       case Triangle::kLower:
@@ -196,7 +196,7 @@ class Executor {
                   c, y);
   }
 
-  // Writes the rows of a block, each as far as the triangle has it.
+  // Finishes a block row by row, and writes only elements of the triangle.
   [[gnu::noinline]] void finish_triangle(int64_t ic, int64_t mc, int64_t jc, int64_t nc,
                                          const Sums& sums) {
     for (int64_t i = 0; i < mc; ++i) {
@@ -336,8 +336,8 @@ class Executor {
     }
   }
 
-  // Cuts a strip of the rows from `row` on to whole tiles that the triangle touches. `b` and `nc`:
-  // of a whole strip. Returns false if there are none.
+  // Cuts a strip, whose first row is `row`, to the tiles that the triangle touches. `b` and `nc`
+  // belong to the whole strip. Returns false if the triangle touches no tile.
   [[gnu::noinline]] bool cut_strip(Strip* strip, int64_t row, int64_t jc, int64_t nc,
                                    const std::byte* b) {
     const Kernel& kernel = *plan_.kernel;

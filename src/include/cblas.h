@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 #ifdef __cplusplus
-#define WGEMM_CBLAS_ANY : CBLAS_INT /* a wrong argument may have any value */
+#define WGEMM_CBLAS_ANY : CBLAS_INT /* any int is then a valid value, also a wrong argument */
 #else
 #define WGEMM_CBLAS_ANY
 #endif

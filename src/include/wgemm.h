@@ -475,7 +475,7 @@ Status gemm_shape(const GemmArgs& args, int64_t dims[2]);
 // Y = alpha * A' * transpose(A'): the products of all pairs of rows of A', such as a Gram matrix or
 // a covariance. A' is A, or its transpose when transA is not zero. Computes the lower triangle,
 // which takes half of the work of gemm(), and copies it to the upper one. So Y is exactly
-// symmetric. Otherwise as gemm() with B = A, transB = 1 - transA and no C, for float32 and float64.
+// symmetric. Otherwise as gemm() with B = A, no C, and transB = !transA, for float32 and float64.
 struct SyrkArgs {
   ConstTensor A;  // (N, K), or (K, N) with transA; float32 or float64, in memory
   Tensor Y;       // (N, N), of the type of A, in memory; must not overlap A
@@ -486,7 +486,7 @@ struct SyrkArgs {
 // Computes Y. Errors: kShape, kDType, kArgument, kOutOfMemory.
 Status syrk(Context& context, const SyrkArgs& args);
 
-// As gemm_shape().
+// As gemm_shape(): writes dims[0] = dims[1] = N.
 Status syrk_shape(const SyrkArgs& args, int64_t dims[2]);
 
 // com.microsoft QGemm of 8-bit A and B, int8 or uint8 each:

@@ -8,8 +8,8 @@
 namespace wgemm {
 namespace {
 
-// Whether weights of a type may be packed as another. The same rule says which packed weights a
-// call takes with an operand of the type.
+// Whether weights of `type` may be packed as type `as`. By the same rule, a call with an A of
+// `type` takes weights that are packed as `as`.
 bool packs_as(DType type, DType as) {
   return type == as || (type == DType::kFloat32 && is_half(as));
 }

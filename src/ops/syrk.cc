@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kOp = "syrk";
 
-// Blocks of an operand that is out-of-core would not be square.
+// Out-of-core calls cut Y into blocks that are not square.
 template <typename T>
 Status check_in_memory(const char* name, const BasicTensor<T>& tensor) {
   if (tensor.out_of_core == nullptr) return {};

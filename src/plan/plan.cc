@@ -48,7 +48,7 @@ bool has_narrow_y(const Problem& problem) {
 // kernel takes any strides of them.
 bool can_write_y(const Problem& problem, const Kernel& kernel) {
   const Epilogue& e = problem.epilogue;
-  // Tiles cross the diagonal.
+  // Tiles cross the diagonal: a kernel would write Y outside the triangle.
   const bool has_whole_tiles = problem.triangle == Triangle::kNone || problem.mirrors;
   const bool plain = !e.has_c && !e.has_bounds() && e.alpha.value == 1 &&
                      problem.compute != DType::kInt8 && has_whole_tiles;

@@ -152,8 +152,8 @@ struct Problem {
   BSource b;        // K x N
   OutputOperand y;  // M x N
   Epilogue epilogue{};
-  // With a triangle, M = N, and there is one product, not of 8-bit operands. The other elements of
-  // Y are not written, unless `mirrors`: they become the transpose of the lower triangle.
+  // A triangle requires M = N, no batch axes, and operands that are not 8-bit. Elements of Y
+  // outside the triangle are not written, unless `mirrors`: then they mirror the lower triangle.
   Triangle triangle = Triangle::kNone;
   bool mirrors = false;
   // Outermost axis first; axes that share B last. No size is 0 or 1.

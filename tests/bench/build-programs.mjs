@@ -6,7 +6,7 @@ import { setUp } from '../../scripts/setup.mjs';
 
 export const fileOf = (build) => join(root, 'build', `wasm-${build}`, 'wgemm_bench_kernels');
 
-/** The first that the engine accepts, as createGemm chooses if the engine fuses multiply-adds. */
+/** The default is the first that the engine accepts, as in createGemm if the engine fuses. */
 export const builds = ['relaxed', 'simd128'];
 
 /** Fails if the option --build names another build. */

@@ -1,5 +1,6 @@
-// Functions of cblas.h in a wasm module, for `npm run bench -- --cblas`. Each computes the same
-// `times` times, so that a call from JavaScript is not measured. Matrices have no gaps.
+// Functions of cblas.h in a wasm module, for `npm run bench -- --cblas`. Each repeats its work
+// `times` times, so that the call from JavaScript takes a small part of the time. Matrices have no
+// gaps.
 #include "cblas.h"
 
 #include <emscripten.h>

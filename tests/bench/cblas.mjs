@@ -145,7 +145,7 @@ function trianglesOf({ dtype, n, layout }, program) {
   return [{ ...whole, dispose: memory.dispose }, ...parts];
 }
 
-/** What C has where syrk must not write. */
+/** The value of elements of C that syrk must not write. */
 const untouched = 7;
 
 /** A row-major matrix with the computed triangle in place of the other triangle, too. */

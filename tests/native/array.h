@@ -60,7 +60,7 @@ struct Array {
   size_t place(int64_t row, int64_t col) const {
     return static_cast<size_t>(offset + row * strides[0] + col * strides[1]);
   }
-  // Of element `last` of the row at `index`.
+  // The place of element `last` in the row at `index`.
   size_t place(std::span<const int64_t> index, int64_t last) const {
     int64_t at = offset + last * strides.back();
     for (size_t axis = 0; axis + 1 < dims.size(); ++axis) at += index[axis] * strides[axis];

@@ -90,7 +90,7 @@ WGEMM_TEST_BLAS_TYPE(double, d)
 template <typename T>
 const Blas<T> ours;
 
-// The reference, or null.
+// The functions of the reference, or null without it.
 template <typename T>
 const Blas<T>* reference() {
 #ifdef WGEMM_TEST_BLAS
@@ -227,12 +227,12 @@ class Draw {
   int special_distance_ = 0;  // one of n elements is special; 0: none is
 };
 
-// Results that are special by their definition, of the calls of a test.
+// Counts the results of a test that are NaN or infinite by their definition.
 struct {
   int64_t nan = 0, infinite = 0;
 } specials;
 
-// What is wrong with a result, or nothing.
+// Describes the error of a result that is beyond its bound. Empty if the result is right.
 template <typename T>
 std::string difference(T found, Exact<T> exact, Exact<T> sum, int depth) {
   constexpr Exact<T> kEps = std::numeric_limits<T>::epsilon();
@@ -251,7 +251,7 @@ struct Outputs {
   std::optional<Output> reference;
 };
 
-// Makes a call with the functions of ours, and with the reference's.
+// Makes a call with our functions, and with the reference's.
 template <typename T, typename Output, typename Call>
 Outputs<Output> call_both(const Output& before, const Call& call) {
   Outputs<Output> outputs = {before, before, std::nullopt};
@@ -287,7 +287,7 @@ void expect_number(T found, std::optional<T> theirs, Exact<T> exact, Exact<T> su
                     [&] { return name; });
 }
 
-// Expects that a call has left the other places as they were.
+// Expects that a call has changed no place that it must not write.
 template <typename T, typename Output>
 void expect_unchanged(const Outputs<Output>& outputs, const std::vector<bool>& is_written) {
   const auto expect_same = [&](const Output& output, const char* name) {
@@ -828,7 +828,8 @@ TEST(CblasErrors, OtherFunctions) {
 }
 
 #ifdef WGEMM_TEST_BLAS
-// What the reference reports about a call, or position 0. It writes a line and ends the process.
+// Returns the error that the reference reports for a call; position 0 if it reports none. The
+// reference writes a line and ends the process.
 template <typename T>
 Reported report_of_reference(const std::function<void(const Blas<T>&)>& call) {
   const Blas<T>& blas = *reference<T>();

@@ -1,4 +1,5 @@
-// What the tests of MatMulNBits share: nbits_test.cc has codes, and blocks_test.cc block formats.
+// Helpers that the tests of MatMulNBits share: nbits_test.cc has codes, and blocks_test.cc has
+// block formats.
 #pragma once
 
 #include <gtest/gtest.h>

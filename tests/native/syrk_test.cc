@@ -170,7 +170,7 @@ TYPED_TEST(Syrk, EveryKernelAndBlock) {
   }
 }
 
-// As cblas.h has it: with C, any triangle, and no other element is written.
+// As in cblas.h: with C, and with either triangle. No element outside the triangle is written.
 TYPED_TEST(Syrk, WritesOneTriangle) {
   using T = TypeParam;
   const KernelTable table = kernel_table();

@@ -18,7 +18,7 @@ const page = 'docs/guide/own-module.md';
 const home = join(root, 'build', 'cblas-home');
 const projects = join(root, 'build', 'cblas');
 
-/** What the guide's first program prints. */
+/** The output of the guide's first program. */
 const product = '12 12.5 15 15.5\n';
 
 /** Folders that may hold Eigen's headers. */

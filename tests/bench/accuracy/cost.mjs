@@ -1,4 +1,4 @@
-// What strict mode costs: fast and strict instances take turns.
+// Measures the cost of strict mode: fast and strict instances take turns.
 import { createGemm } from 'wgemm';
 import { ownOn } from '../contestants.mjs';
 import { duration, lossText } from '../print.mjs';

@@ -21,7 +21,7 @@ const metrics = {
   euclidean: ({ far }) => Math.sqrt(far),
 };
 
-/** What an error is divided by: a cosine has no unit. */
+/** The divisor of an error. It is 1 for a cosine, which has no unit. */
 const units = {
   cosine: () => 1,
   dot: ({ q, v }) => Math.sqrt(q * v),

@@ -7,7 +7,7 @@ import { expectCall, must } from './tensors.js';
 /** The options of `gemm` that make it compute `syrk`. */
 export const ofGemm = ({ alpha, transA }: SyrkOptions) => ({ alpha, transA, transB: !transA });
 
-/** What `syrk` must give, and how far from it each element may be. */
+/** The expected result of `syrk`, and the allowed error of each element. */
 export const referenceSyrk = (a: Matrix, { alpha = 1, transA = false }: SyrkOptions): Expected =>
   referenceGemm(a, a, null, { alpha, transA, transB: !transA });
 

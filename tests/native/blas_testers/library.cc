@@ -1,4 +1,4 @@
-// What the libblas.so.3 of the reference testers has next to src/cblas.
+// Functions that the libblas.so.3 of the reference testers has in addition to src/cblas.
 #include <dlfcn.h>
 
 #include <cstdio>

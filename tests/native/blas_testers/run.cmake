@@ -2,7 +2,8 @@
 # function of ours has passed.
 #   cmake -DTESTER=program -DTYPE=s|d -DLEVEL=1|2|3 -DINTERFACE=fortran|cblas -DPRELOAD=libraries
 #     -DFOLDER=folder -P run.cmake
-# PRELOAD: what the tester loads first, with colons between. FOLDER: for the files of the tester.
+# PRELOAD: libraries that the tester loads first, separated by colons. FOLDER: for the files of the
+# tester.
 
 set(input "${FOLDER}/input")
 file(WRITE "${FOLDER}/summary" "")
@@ -26,7 +27,7 @@ function(append_function variable name is_tested)
   set(${variable} "${${variable}}${name}${blanks}${is_tested}\n" PARENT_SCOPE)
 endfunction()
 
-# What the testers of levels 2 and 3 read. The sizes are around the blocks of src/cblas; the testers
+# The input of the testers of levels 2 and 3. The sizes are around the blocks of src/cblas; the testers
 # know none above 65.
 set(lines "")
 if(INTERFACE STREQUAL "fortran")
@@ -65,9 +66,9 @@ set(faults "")
 if(NOT result EQUAL 0)
   list(APPEND faults "its exit status is ${result}")
 endif()
-# Kernels compute with lanes whose results nothing reads. The Fortran runtime notes what these raise.
+# The Fortran runtime notes floating-point exceptions, also of vector lanes that nothing reads.
 string(REGEX REPLACE "Note: The following floating-point exceptions [^\n]*\n" "" errors "${errors}")
-# Also if a library could not be loaded first.
+# The tester writes an error, or the loader does, if it could not load a library of PRELOAD.
 if(NOT errors STREQUAL "")
   list(APPEND faults "it wrote to the standard error output: ${errors}")
 endif()
