@@ -21,7 +21,7 @@ const budgets = {
   'package.json': [5_700, 1_450],
   'dist/cli.js': [8_000, 3_300],
   'dist/index.js': [105_200, 33_450],
-  'dist/inline.js': [466_450, 155_000],
+  'dist/inline.js': [466_450, 156_000],
   'dist/linear.js': [10_300, 4_450],
   'dist/search.js': [20_000, 7_350],
   'dist/onnx.js': [128_000, 41_750],
@@ -38,7 +38,7 @@ const budgets = {
   'dist/wgemm-mt.js': [21_700, 7_650],
   'dist/wgemm-thread.js': [22_200, 7_800],
   'dist/wgemm-models-worker.js': [264_050, 79_850],
-  'dist/wgemm-worker.js': [134_700, 40_050],
+  'dist/wgemm-worker.js': [134_700, 40_150],
   'dist/worker-linear.js': [4_450, 1_900],
   'dist/worker-search.js': [5_300, 2_200],
   'dist/weights.js': [12_600, 5_000],
@@ -46,7 +46,7 @@ const budgets = {
 };
 /** All declarations together, and all source maps, which pages do not load. */
 const declarationsBudget = [229_450, 38_550];
-const mapsBudget = [4_328_500, 554_900];
+const mapsBudget = [4_333_000, 554_900];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 128_900;
 
