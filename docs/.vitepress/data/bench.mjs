@@ -27,8 +27,8 @@ export function nameOf(machine, run) {
   return `${machine}${page === usualPage ? '' : `-${page}`}${kind}`;
 }
 
-/** '2026-11-24-zen4-firefox-2' -> '2026-11-24, zen4' */
-const titleOf = (name) => name.replace(/^(\d{4}-\d\d-\d\d)-(\w+).*$/, '$1, $2');
+/** '2026-11-24-zen4-firefox-2' -> '2026-11-24, AMD EPYC (Zen 4)' */
+const titleOf = (name, { processor }) => `${name.slice(0, 10)}, ${machineOf(name, processor)}`;
 
 /** The runs of a page or of all, the newest first: { id, title, results?, random?, models? }. */
 function runsOf(runs, page) {
@@ -38,12 +38,12 @@ function runsOf(runs, page) {
   return [...new Set(named.map((name) => name.replace(/-(random|models)$/, '')))]
     .map((id) => ({
       id,
-      title: titleOf(id),
       results: runs[id],
       random: runs[`${id}-random`],
       models: runs[`${id}-models`],
     }))
     .map((each) => ({ ...each, about: each.results ?? each.random ?? each.models }))
+    .map((each) => ({ ...each, title: titleOf(each.id, each.about) }))
     .filter(({ about }) => !page || pageOf(about) === page)
     .sort((a, b) => b.about.date.localeCompare(a.about.date));
 }
@@ -235,39 +235,43 @@ export function loadPages(all = readRuns()) {
       engine: engine.name,
       threads,
       runs: runs.map(runOf),
-      median: medianOf(runs),
+      ratios: ratiosOf(runs),
     };
   });
   const rank = ({ engine }) => engines.indexOf(engine);
   return pages.sort((a, b) => rank(a) - rank(b) || a.threads - b.threads);
 }
 
-/** The median of the ratios of the newest run with cases: { ratio, cases, run }, or undefined. */
-function medianOf(runs) {
+/** The ratios of the newest run with cases, as texts, or undefined. */
+function ratiosOf(runs) {
   const newest = runs.find(({ results }) => results && casesOf(results).some(({ best }) => best));
   if (!newest) return undefined;
-  const { cases, median } = rangeOf(newest.results);
-  return { ratio: ratioText(median), cases, run: newest.title };
+  const { cases, lowest, median, highest } = rangeOf(newest.results);
+  return {
+    cases,
+    lowest: ratioText(lowest),
+    median: ratioText(median),
+    highest: ratioText(highest),
+    run: newest.title,
+  };
 }
 
-/** The overview: a cell for each engine and number of threads, and all start-up times. */
+/** The overview: a sentence, the charts, the ratios of each page, and all start-up times. */
 export function loadOverview(all = readRuns()) {
-  const pages = loadPages(all).map(({ page, title, engine, threads, median }) => ({
-    page,
-    title,
-    engine,
-    threads,
-    median,
-  }));
-  const threads = [...new Set(pages.map((each) => each.threads))].sort((a, b) => a - b);
+  const front = loadFront(all);
+  const plain = (ratio) => ratioText(ratio).replace('×', '');
+  const { cases, lowest, median, highest } = rangeOf(front.results);
   return {
-    columns: threads.map(threadsText),
-    rows: [...new Set(pages.map(({ engine }) => engine))].map((engine) => ({
-      engine,
-      cells: threads.map(
-        (count) => pages.find((each) => each.engine === engine && each.threads === count) ?? null,
-      ),
-    })),
+    lead:
+      `In ${front.engine} on one thread, wgemm is ${plain(median)} times as fast as the fastest ` +
+      `peer, in the median of ${cases} cases. The lowest ratio is ${plain(lowest)}, and the ` +
+      `highest is ${plain(highest)}.`,
+    charts: {
+      peers: peersChart(front),
+      engines: enginesChart(all, front),
+      models: modelsChart(all),
+    },
+    pages: loadPages(all).map(({ page, title, ratios }) => ({ page, title, ratios })),
     starts: Object.entries(all)
       .filter(([name]) => name.endsWith('-start'))
       .map(([name, run]) => startOf(name, run))
@@ -278,7 +282,7 @@ export function loadOverview(all = readRuns()) {
 function startOf(name, run) {
   return {
     id: name,
-    title: titleOf(name),
+    title: titleOf(name, run),
     facts: factsOf(run),
     rows: run.rows.map(({ where, library, best, median, ratio, brotli }) => ({
       where,
@@ -391,6 +395,162 @@ export function loadFront(all = readRuns()) {
       }),
     ],
   };
+}
+
+// --- the charts of the overview -----------------------------------------------------------------
+
+/** A chart: bars from 0 on one linear scale. @param groups [{ label, bars: [{ value, ... }] }] */
+function chartOf({ groups, tickText, ...rest }) {
+  const highest = Math.max(...groups.flatMap(({ bars }) => bars.map(({ value }) => value)));
+  const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+  const step = steps.find((each) => highest / each <= 6) ?? highest;
+  const end = Math.ceil(highest / step) * step;
+  const at = (value) => Math.round((value / end) * 1000) / 10;
+  return {
+    ...rest,
+    groups: groups.map(({ label, bars }) => ({
+      label,
+      bars: bars.map(({ value, ...bar }) => ({ ...bar, width: at(value) })),
+    })),
+    ticks: Array.from({ length: Math.round(end / step) + 1 }, (_, i) => ({
+      text: tickText(Math.round(i * step * 10) / 10),
+      at: at(i * step),
+    })),
+  };
+}
+
+const chartCases = [
+  frontCase,
+  'float32 64x64x64',
+  'float32 1x4096x4096',
+  'float64 256x256x256',
+  'int32 512x512x512',
+  'uint8 x int8 1024x1024x1024',
+  'uint8 x int8 1x4096x4096',
+];
+
+const caseNamed = ({ cases }, wanted) => cases.find(({ name }) => name === wanted);
+
+const ownOf = ({ contestants }) => fastest(contestants.filter(({ name }) => usual.includes(name)));
+
+/** The faster form of each peer, the fastest peer first. */
+function peersOf({ contestants }) {
+  const peers = contestants.filter(({ kind }) => kind === 'peer');
+  return [...new Set(peers.map(({ name }) => libraryOf(name)))]
+    .map((library) => fastest(peers.filter(({ name }) => libraryOf(name) === library)))
+    .sort((a, b) => rateOf(b) - rateOf(a));
+}
+
+/** A bar of a rate. */
+const rateBar = (one, { name = libraryOf(one.name), isSecond = false } = {}) => ({
+  name,
+  value: rateOf(one),
+  text: rateText(rateOf(one)),
+  isOwn: one.kind === 'own',
+  isSecond,
+});
+
+/** Every peer that computes a case. */
+function peersChart({ page, results, machine, engine }) {
+  const problems = chartCases.map((name) => caseNamed(results, name)).filter(Boolean);
+  return chartOf({
+    unit: 'GOP/s; more is faster',
+    tickText: (rate) => `${rate}`,
+    about: `${engine} on an ${machine}, one thread, ${results.date.slice(0, 10)}. ${versionsText(results.versions)}.`,
+    page,
+    groups: problems.map((problem) => ({
+      label: labelOf(partsOf(problem)),
+      bars: [
+        rateBar(ownOf(problem), { name: 'wgemm' }),
+        ...peersOf(problem).map((peer) => rateBar(peer)),
+      ],
+    })),
+  });
+}
+
+/** One product in each engine, on each number of threads, next to the fastest peer there. */
+function enginesChart(all, { results: { processor } }) {
+  const found = runsOf(all)
+    .filter(({ results }) => results?.processor === processor && caseNamed(results, frontCase))
+    .filter(
+      ({ about }, i, runs) => runs.findIndex((run) => pageOf(run.about) === pageOf(about)) === i,
+    );
+  const withCase = engines
+    .map((name) => found.filter(({ about }) => about.engine.name === name))
+    .filter((runs) => runs.length > 0);
+  const dates = [...new Set(found.map(({ about }) => about.date.slice(0, 10)))].sort();
+  return chartOf({
+    unit: 'GOP/s; more is faster',
+    tickText: (rate) => `${rate}`,
+    about:
+      `float32, 1024 × 1024 × 1024, on an ${machineOf(found[0].id, processor)} with ` +
+      `${processor.split(', ').at(-1)}, ${dates.join(' and ')}. Each bar of wgemm is next to the ` +
+      'fastest peer of the same run. A peer without threads in the engine has one.',
+    groups: withCase.map((runs) => ({
+      label: engineText(runs[0].about),
+      bars: runs
+        .sort((a, b) => a.about.threads - b.about.threads)
+        .flatMap(({ results }) => {
+          const problem = caseNamed(results, frontCase);
+          const [peer] = peersOf(problem);
+          const isSecond = results.threads > 1;
+          const nameOfBar = (library) =>
+            `${library}, ${threadsText(results.withoutThreads?.includes(library) ? 1 : results.threads)}`;
+          return [
+            rateBar(ownOf(problem), { name: nameOfBar('wgemm'), isSecond }),
+            rateBar(peer, { name: nameOfBar(libraryOf(peer.name)), isSecond }),
+          ];
+        }),
+    })),
+  });
+}
+
+const chartModels = [
+  ['MiniLM, 16 tokens', 'float32'],
+  ['MiniLM, 16 tokens', 'int8'],
+  ['MiniLM, 128 tokens', 'float32'],
+  ['MiniLM, 128 tokens', 'int8'],
+  ['wake word', 'float32'],
+  ['table', 'float32'],
+];
+
+/** Whole models on each number of threads; 1 is the speed of ONNX Runtime Web on one thread. */
+function modelsChart(all) {
+  const [newest] = runsOf(all).filter(({ models }) => models?.threads === 1);
+  const { processor, engine } = newest.models;
+  const found = runsOf(all)
+    .map(({ models }) => models)
+    .filter((models) => models?.processor === processor && models.engine.name === engine.name)
+    .filter(({ threads }, i, runs) => runs.findIndex((run) => run.threads === threads) === i)
+    .sort((a, b) => a.threads - b.threads);
+  const rowOf = ({ cases }, [model, variant]) =>
+    cases.find((each) => each.model === model && each.variant === variant);
+  const dates = [...new Set(found.map(({ date }) => date.slice(0, 10)))].sort();
+  return chartOf({
+    unit: 'times as fast as ONNX Runtime Web on one thread; more is faster',
+    tickText: (ratio) => `${ratio}×`,
+    about:
+      `${engineText(newest.models)} on an ${machineOf(newest.id, processor)}, ${dates.join(' and ')}. ` +
+      `${versionsText(newest.models.versions)}. Times are medians of whole runs.`,
+    page: pageOf(newest.models),
+    groups: chartModels
+      .filter((each) => found.every((run) => rowOf(run, each)))
+      .map((each) => {
+        const one = rowOf(found[0], each).contestants.find(({ kind }) => kind === 'peer').median;
+        return {
+          label: each.join(', '),
+          bars: found.flatMap((run) =>
+            rowOf(run, each).contestants.map(({ name, kind, median }) => ({
+              name: `${name}, ${threadsText(run.threads)}`,
+              value: one / median,
+              text: `${ratioText(one / median)}, ${timeText(median)}`,
+              isOwn: kind === 'own',
+              isSecond: run.threads > 1,
+            })),
+          ),
+        };
+      }),
+  });
 }
 
 /** The figures that the home page shows. */

@@ -1,7 +1,10 @@
 import { h } from 'vue';
 import DefaultTheme from 'vitepress/theme-without-fonts';
-import BenchOverview from './components/BenchOverview.vue';
+import BenchChart from './components/BenchChart.vue';
+import BenchLead from './components/BenchLead.vue';
+import BenchRatios from './components/BenchRatios.vue';
 import BenchRun from './components/BenchRun.vue';
+import BenchStart from './components/BenchStart.vue';
 import HomeFigures from './components/HomeFigures.vue';
 import HomeLive from './components/HomeLive.vue';
 import LabFilter from './components/LabFilter.vue';
@@ -13,8 +16,11 @@ export default {
   extends: DefaultTheme,
   Layout: () => h(DefaultTheme.Layout, null, { 'doc-after': () => h(SiteFooter) }),
   enhanceApp({ app }) {
-    app.component('BenchOverview', BenchOverview);
+    app.component('BenchChart', BenchChart);
+    app.component('BenchLead', BenchLead);
+    app.component('BenchRatios', BenchRatios);
     app.component('BenchRun', BenchRun);
+    app.component('BenchStart', BenchStart);
     app.component('HomeFigures', HomeFigures);
     app.component('HomeLive', HomeLive);
     app.component('LabFilter', LabFilter);
