@@ -297,6 +297,80 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
         refuse(`the page shows ${shown.map(({ src }) => src).join(' and ') || 'no picture'}`);
     });
 
+    await test('charts show every bar and its value', async () => {
+      let shown = 0;
+      for (const size of [phone, desktop]) {
+        const tab = await open(size);
+        const { page } = tab;
+        await page.goto(urlOf('benchmarks/index.html'), { waitUntil: 'load' });
+        await look(page);
+        const charts = await page.$$eval('.chart', (all) =>
+          all.map((chart) => {
+            const boxOf = (element) => element.getBoundingClientRect();
+            const rows = [...chart.querySelectorAll('.chart-row:not(.chart-axis)')];
+            const isCut = (row) => {
+              const [bar, track, value] = ['bar', 'track', 'value'].map((name) =>
+                boxOf(row.querySelector(`.chart-${name}`)),
+              );
+              const isBarCut = bar.width < 1 || bar.right > track.right + 0.5;
+              return isBarCut || value.right > boxOf(chart).right + 0.5;
+            };
+            return {
+              caption: chart.querySelector('figcaption').textContent,
+              peers: rows.filter((row) => !row.classList.contains('own')).length,
+              own: rows.filter((row) => row.classList.contains('own')).length,
+              cut: rows.filter(isCut).map((row) => row.textContent),
+            };
+          }),
+        );
+        if (charts.length !== 3) refuse(`the page has ${charts.length} charts`);
+        for (const { caption, peers, own, cut } of charts) {
+          if (!/\d{4}-\d\d-\d\d/.test(caption)) refuse(`a chart has no date: ${caption}`);
+          if (own === 0 || peers < own) refuse(`${caption}: ${own} bars, ${peers} of peers`);
+          if (cut.length > 0) refuse(`${size.width} px, cut: ${cut.join('; ')}`);
+          shown += own + peers;
+        }
+        expectNone(tab.errors());
+        await page.close();
+      }
+      return `${shown} bars`;
+    });
+
+    await test('code fits on a desktop, and boxes that scroll show it', async () => {
+      let scrolled = 0;
+      for (const size of [phone, desktop]) {
+        const tab = await open(size);
+        for (const name of [
+          'guide/accuracy',
+          'guide/own-module',
+          'operators/gemm',
+          'benchmarks/node-1',
+        ]) {
+          await tab.page.goto(urlOf(`${name}.html`), { waitUntil: 'load' });
+          await look(tab.page);
+          const boxes = await tab.page.$$eval('.vp-doc :is(pre, table, .picture)', (all) =>
+            all
+              .filter((box) => box.scrollWidth > box.clientWidth)
+              .map((box) => ({
+                text: box.textContent.trim().slice(0, 60),
+                isCode: box.localName === 'pre',
+                isCut: getComputedStyle(box).overflowX !== 'auto',
+                hasSign: getComputedStyle(box).backgroundAttachment.includes('local'),
+              })),
+          );
+          for (const { text, isCode, isCut, hasSign } of boxes) {
+            if (isCode && size === desktop) refuse(`${name}: code does not fit: ${text}`);
+            if (isCut || !hasSign) refuse(`${name}: cut without a sign: ${text}`);
+          }
+          scrolled += boxes.length;
+        }
+        expectNone(tab.errors());
+        await tab.page.close();
+      }
+      if (scrolled === 0) refuse('no box scrolls on a phone');
+      return `${scrolled} boxes scroll`;
+    });
+
     await test('every run of the bench', async () => {
       const tab = await open(phone);
       const { page } = tab;
