@@ -442,12 +442,11 @@ function peersOf({ contestants }) {
 }
 
 /** A bar of a rate. */
-const rateBar = (one, { name = libraryOf(one.name), isSecond = false } = {}) => ({
+const rateBar = (one, name = libraryOf(one.name)) => ({
   name,
   value: rateOf(one),
   text: rateText(rateOf(one)),
   isOwn: one.kind === 'own',
-  isSecond,
 });
 
 /** Every peer that computes a case. */
@@ -460,10 +459,7 @@ function peersChart({ page, results, machine, engine }) {
     page,
     groups: problems.map((problem) => ({
       label: labelOf(partsOf(problem)),
-      bars: [
-        rateBar(ownOf(problem), { name: 'wgemm' }),
-        ...peersOf(problem).map((peer) => rateBar(peer)),
-      ],
+      bars: [rateBar(ownOf(problem), 'wgemm'), ...peersOf(problem).map((peer) => rateBar(peer))],
     })),
   });
 }
@@ -493,12 +489,11 @@ function enginesChart(all, { results: { processor } }) {
         .flatMap(({ results }) => {
           const problem = caseNamed(results, frontCase);
           const [peer] = peersOf(problem);
-          const isSecond = results.threads > 1;
           const nameOfBar = (library) =>
             `${library}, ${threadsText(results.withoutThreads?.includes(library) ? 1 : results.threads)}`;
           return [
-            rateBar(ownOf(problem), { name: nameOfBar('wgemm'), isSecond }),
-            rateBar(peer, { name: nameOfBar(libraryOf(peer.name)), isSecond }),
+            rateBar(ownOf(problem), nameOfBar('wgemm')),
+            rateBar(peer, nameOfBar(libraryOf(peer.name))),
           ];
         }),
     })),
@@ -545,7 +540,6 @@ function modelsChart(all) {
               value: one / median,
               text: `${ratioText(one / median)}, ${timeText(median)}`,
               isOwn: kind === 'own',
-              isSecond: run.threads > 1,
             })),
           ),
         };
