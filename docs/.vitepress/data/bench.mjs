@@ -455,7 +455,9 @@ function peersChart({ page, results, machine, engine }) {
   return chartOf({
     unit: 'GOP/s; more is faster',
     tickText: (rate) => `${rate}`,
-    about: `${engine} on an ${machine}, one thread, ${results.date.slice(0, 10)}. ${versionsText(results.versions)}.`,
+    about:
+      `${engine} on an ${machine}, one thread, ${results.date.slice(0, 10)}. ` +
+      `${versionsText(results.versions)}.`,
     page,
     groups: problems.map((problem) => ({
       label: labelOf(partsOf(problem)),
@@ -489,8 +491,10 @@ function enginesChart(all, { results: { processor } }) {
         .flatMap(({ results }) => {
           const problem = caseNamed(results, frontCase);
           const [peer] = peersOf(problem);
-          const nameOfBar = (library) =>
-            `${library}, ${threadsText(results.withoutThreads?.includes(library) ? 1 : results.threads)}`;
+          const nameOfBar = (library) => {
+            const hasOne = results.withoutThreads?.includes(library);
+            return `${library}, ${threadsText(hasOne ? 1 : results.threads)}`;
+          };
           return [
             rateBar(ownOf(problem), nameOfBar('wgemm')),
             rateBar(peer, nameOfBar(libraryOf(peer.name))),
@@ -525,7 +529,8 @@ function modelsChart(all) {
     unit: 'times as fast as ONNX Runtime Web on one thread; more is faster',
     tickText: (ratio) => `${ratio}×`,
     about:
-      `${engineText(newest.models)} on an ${machineOf(newest.id, processor)}, ${dates.join(' and ')}. ` +
+      `${engineText(newest.models)} on an ${machineOf(newest.id, processor)}, ` +
+      `${dates.join(' and ')}. ` +
       `${versionsText(newest.models.versions)}. Times are medians of whole runs.`,
     page: pageOf(newest.models),
     groups: chartModels
