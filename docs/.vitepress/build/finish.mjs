@@ -64,7 +64,7 @@ export function writeNotFound(folder, home, source) {
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width,initial-scale=1" />
     <meta name="robots" content="noindex" />
-    <title>There is no page here | wgemm</title>
+    <title>Page not found | wgemm</title>
     <link rel="icon" href="data:," />
     <style>
       :root { color-scheme: light dark; }
@@ -75,7 +75,7 @@ export function writeNotFound(folder, home, source) {
     </style>
   </head>
   <body>
-    <h1>There is no page here</h1>
+    <h1>Page not found</h1>
     <p>The page may have another address now. These pages lead to all others:</p>
     <ul>
       <li><a href="${home}">The first page</a>, which has a search</li>
