@@ -123,15 +123,27 @@ describe('the errors of results', () => {
 });
 
 describe('the pages of the bench', () => {
+  interface Ratios {
+    cases: number;
+    lowest: string;
+    median: string;
+    highest: string;
+    run: string;
+  }
   interface Page {
     page: string;
     title: string;
-    median?: { ratio: string; cases: number; run: string };
+    ratios?: Ratios;
     runs: { id: string; facts: object; chart?: object; random?: object; sweep: boolean }[];
   }
+  interface Chart {
+    groups: { label: string; bars: { name: string; text: string; width: number }[] }[];
+    ticks: { text: string; at: number }[];
+  }
   interface Overview {
-    columns: string[];
-    rows: { engine: string; cells: (Page | null)[] }[];
+    lead: string;
+    charts: Record<'peers' | 'engines' | 'models', Chart>;
+    pages: { page: string; title: string; ratios?: Ratios }[];
     starts: { id: string }[];
   }
   interface Data {
@@ -155,7 +167,7 @@ describe('the pages of the bench', () => {
   const contestant = (name: string, kind: string, best: number) => ({
     name,
     kind,
-    operations: 2,
+    operations: 2e7,
     best,
     median: best,
   });
@@ -196,8 +208,11 @@ describe('the pages of the bench', () => {
     ]);
     const [node, bun, firefox] = pages;
     expect(node!.runs.map(({ id }) => id)).toEqual([machine, '2026-11-25-zen4']);
-    expect(node!.median).toEqual({ ratio: '2.00×', cases: 1, run: '2026-11-28, zen5' });
-    expect(bun!.median).toBeUndefined();
+    expect(node!.ratios).toEqual({
+      ...{ cases: 1, lowest: '2.00×', median: '2.00×', highest: '2.00×' },
+      run: '2026-11-28, AMD EPYC (Zen 5)',
+    });
+    expect(bun!.ratios).toBeUndefined();
     expect(bun!.runs[0]).toMatchObject({ sweep: false, random: { seed: 1 } });
     expect(firefox!.runs).toHaveLength(1);
     expect(firefox!.runs[0]!.facts).toMatchObject({
@@ -212,14 +227,82 @@ describe('the pages of the bench', () => {
     });
   });
 
-  it('links them from the overview, which also has the times of the start', async () => {
-    const { columns, rows, starts } = (await data()).loadOverview(runs);
-    expect(columns).toEqual(['one thread', '2 threads']);
-    expect(rows.map(({ engine, cells }) => [engine, cells.map((cell) => cell?.page)])).toEqual([
-      ['Node', ['node-1', undefined]],
-      ['Bun', ['bun-1', undefined]],
-      ['Firefox', [undefined, 'firefox-2']],
+  /** The runs above, and those that the overview needs. */
+  const front = {
+    ...runs,
+    [`${machine}-chromium-1`]: {
+      ...about('Chromium', 1),
+      cases: [
+        [1024, 0.5],
+        [64, 4],
+        [9, 8],
+      ].map(([size, ratio]) => ({
+        ...{ name: `float32 ${size}x${size}x${size}`, m: size, n: size, k: size },
+        contestants: [
+          contestant('wgemm', 'own', 1),
+          contestant('ORT', 'peer', 2 * ratio!),
+          contestant('ORT, constant B', 'peer', ratio!),
+          contestant('tfjs', 'peer', 16),
+        ],
+      })),
+    },
+    [`${machine}-chromium-1-models`]: {
+      ...about('Chromium', 1),
+      kind: 'models',
+      cases: [
+        {
+          ...{ model: 'table', variant: 'float32' },
+          contestants: [
+            { name: 'wgemm', kind: 'own', median: 2 },
+            { name: 'ONNX Runtime Web', kind: 'peer', median: 3 },
+          ],
+        },
+      ],
+    },
+    [`${machine}-start`]: {
+      ...{ date: '2026-11-29T00:00:00.000Z', processor: 'AMD EPYC', versions: {} },
+      rows: ['wgemm', 'onnxruntime-web', 'tfjs'].map((library, i) => ({
+        ...{ where: 'page', library, best: 10 * i + 5, median: 50, ratio: i, brotli: 100_000 * i },
+      })),
+    },
+  };
+  // A row without bytes is of a runtime, and no download.
+  front[`${machine}-start`].rows[0]!.brotli = 50_000;
+
+  it('has the ratios of each page on the overview, and the times of the start', async () => {
+    const { lead, pages, starts } = (await data()).loadOverview(front);
+    expect(lead).toBe(
+      'In Chromium 1 on one thread, wgemm is 4.00 times as fast as the fastest peer, in the ' +
+        'median of 3 cases. The lowest ratio is 0.50, and the highest is 8.00.',
+    );
+    expect(pages.map(({ page, ratios }) => [page, ratios?.median])).toEqual([
+      ['node-1', '2.00×'],
+      ['bun-1', undefined],
+      ['chromium-1', '4.00×'],
+      ['firefox-2', '4.00×'],
     ]);
     expect(starts.map(({ id }) => id)).toEqual([`${machine}-start`]);
+  });
+
+  it('draws the bars of a chart on one scale from 0, the fastest peer first', async () => {
+    const { charts } = (await data()).loadOverview(front);
+    const [large, small] = charts.peers.groups;
+    expect(charts.peers.groups).toHaveLength(2);
+    expect(large!.bars.map(({ name }) => name)).toEqual(['wgemm', 'ONNX Runtime Web', 'tfjs']);
+    // 20 million operations in 1, 0.5 and 16 ms: the faster form of a peer counts.
+    expect(large!.bars.map(({ text }) => text)).toEqual(['20.0', '40.0', '1.3']);
+    expect(large!.bars.map(({ width }) => width)).toEqual([50, 100, 3.1]);
+    expect(small!.bars[0]!.width).toBe(large!.bars[0]!.width);
+    expect(charts.engines.groups.map(({ label }) => label)).toEqual(['Chromium 1.2']);
+    const [model] = charts.models.groups;
+    expect(model!.label).toBe('table, float32');
+    expect(model!.bars.map(({ text }) => text)).toEqual(['1.50×, 2.00 ms', '1.00×, 3.00 ms']);
+    expect(charts.models.ticks[0]).toEqual({ text: '0×', at: 0 });
+  });
+
+  it('says which run of the front figures is missing', async () => {
+    const { loadOverview } = await data();
+    const rest = Object.entries(front).filter(([name]) => name !== `${machine}-chromium-1`);
+    expect(() => loadOverview(Object.fromEntries(rest))).toThrow('no run of chromium-1 on zen5');
   });
 });
