@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** `npx wgemm model.onnx`: tells what wgemm does with a model. */
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { arrayOf } from './base/arrays.js';
@@ -30,7 +30,8 @@ operators that are missing, before it reads data in other files.
   --output name     an output to compute, with what it needs; may be repeated. Default: all
   --runs n          how often to run the model. Times are medians. Default: 10
   --threads n       threads for large products, or auto. Default: 1
-  --help            prints this
+  --version, -v     prints the version
+  --help, -h        prints this
 
 Data that the model keeps in other files must be in its folder.`;
 
@@ -42,6 +43,7 @@ const names = {
   output: { type: 'string', multiple: true },
   runs: { type: 'string' },
   threads: { type: 'string' },
+  version: { type: 'boolean', short: 'v' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -57,6 +59,7 @@ function parse(args: string[]) {
 async function main(): Promise<void> {
   const { values, positionals } = parse(process.argv.slice(2));
   if (values.help) return console.log(usage);
+  if (values.version) return console.log(version);
   const [path, ...others] = positionals;
   if (path === undefined) throw new Misuse('give the path of a model');
   if (others.length > 0)
@@ -125,13 +128,26 @@ function checkDims(inputs: readonly OnnxValueInfo[], sizes: ReadonlyMap<string, 
 
 /** Reads a file. Node's readFile() reads at most 2 GiB. */
 async function readWhole(path: string): Promise<Uint8Array> {
-  const file = await open(path);
+  const file = await openFile(path, shown(path));
   try {
-    const stat = await file.stat();
-    return stat.isFile() ? await read(file, path, 0, stat.size) : await file.readFile();
+    const found = await file.stat();
+    return found.isFile() ? await read(file, path, 0, found.size) : await file.readFile();
   } finally {
     await file.close();
   }
+}
+
+/** Opens a file to read it. `name`: what messages call it. */
+async function openFile(path: string, name: string): Promise<FileHandle> {
+  try {
+    if (!(await stat(path)).isDirectory()) return await open(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Failure(`${name} does not exist`);
+    const reason = code === 'EACCES' ? 'permission denied' : String(code);
+    throw new Failure(`${name} cannot be opened: ${reason}`);
+  }
+  throw new Failure(`${name} is a folder; expected a file`);
 }
 
 async function read(
@@ -169,10 +185,7 @@ async function readPart(
     throw new Failure(
       `the model names ${shown(location)}, which is outside the folder of the model`,
     );
-  const file = await open(path).catch((error: unknown) => {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Failure(`${shown(location)}, next to the model, cannot be opened: ${String(code)}`);
-  });
+  const file = await openFile(path, `${shown(location)}, next to the model,`);
   try {
     const { size } = await file.stat();
     if (offset + length > size) {

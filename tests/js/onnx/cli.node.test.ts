@@ -1,6 +1,16 @@
 /** `npx wgemm model.onnx` */
 import { exec, execFile, spawn } from 'node:child_process';
-import { mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  rm,
+  rmdir,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +24,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const program = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
+const manifest = new URL('../../../package.json', import.meta.url);
 
 interface Ended {
   code: number;
@@ -164,7 +175,7 @@ it('reads files next to the model, and no others', async () => {
   const path = await save('far.onnx', { ...dense, initializers });
   expect(await run(path)).toMatchObject({
     code: 1,
-    failed: expect.stringContaining('ENOENT') as string,
+    failed: 'wgemm: "weights.bin", next to the model, does not exist\n',
   });
   const odd = [{ ...initializers[0], external: { location: 'a\0b' } } as never];
   await save('null.onnx', { ...dense, initializers: odd });
@@ -173,6 +184,12 @@ it('reads files next to the model, and no others', async () => {
     failed: 'wgemm: "a\\u0000b", next to the model, cannot be opened: ERR_INVALID_ARG_VALUE\n',
   });
   const bytes = new Uint8Array(56);
+  await mkdir(join(folder, 'weights.bin'));
+  expect(await run(path)).toMatchObject({
+    code: 1,
+    failed: 'wgemm: "weights.bin", next to the model, is a folder; expected a file\n',
+  });
+  await rmdir(join(folder, 'weights.bin'));
   await writeFile(join(folder, 'weights.bin'), bytes.subarray(1));
   expect(await run(path)).toMatchObject({
     code: 1,
@@ -267,6 +284,12 @@ it('ends quietly if nobody reads what it prints', async () => {
   child.stderr.on('data', (text) => (failed += String(text)));
   const code = await new Promise((resolve) => child.on('close', resolve));
   expect({ code, failed }).toEqual({ code: 0, failed: '' });
+});
+
+it('says its version', async () => {
+  const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string };
+  for (const option of ['--version', '-v'])
+    expect(await run(option)).toEqual({ code: 0, said: `${version}\n`, failed: '' });
 });
 
 it('helps', async () => {
@@ -364,11 +387,19 @@ it('prints any number of products', async () => {
 }, 60_000);
 
 it('says what is wrong with a file', async () => {
-  expect(await run('no.onnx')).toEqual({
-    code: 1,
-    said: '',
-    failed: expect.stringMatching(/^wgemm: ENOENT: no such file .*no\.onnx'\n$/) as string,
-  });
+  const expectFailed = async (path: string, says: string) => {
+    expect(await run(path)).toEqual({ code: 1, said: '', failed: `wgemm: ${says}\n` });
+  };
+  await expectFailed('no.onnx', '"no.onnx" does not exist');
+  await expectFailed('.', '"." is a folder; expected a file');
+  await expectFailed('a\u001b[31m.onnx', '"a\\u001b[31m.onnx" does not exist');
+  await save('dense.onnx', dense);
+  await expectFailed('dense.onnx/w', '"dense.onnx/w" cannot be opened: ENOTDIR');
+  const path = await save('locked.onnx', dense);
+  await chmod(path, 0);
+  const isRoot = process.getuid?.() === 0; // who may read any file
+  if (!isRoot)
+    await expectFailed('locked.onnx', '"locked.onnx" cannot be opened: permission denied');
   await writeFile(join(folder, 'page.onnx'), '<!doctype html>');
   const { code, failed } = await run('page.onnx');
   expect(code).toBe(1);
