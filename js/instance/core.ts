@@ -301,6 +301,7 @@ export class Core {
     const argument = renamed(this.text(this.module.errorArgument()));
     let message = renamed(this.text(this.module.errorMessage()));
     if (where !== undefined) message = message.replace(/^\w+/, where);
+    if (message.endsWith(' in use')) message += `, and ${this.#limit}`;
     throw ErrorClass
       ? new ErrorClass(op, argument, message)
       : new GemmError('ARGUMENT', op, argument, message);
@@ -391,13 +392,16 @@ export class Core {
     });
   }
 
+  /** The limit of the memory, as a message states it. */
+  get #limit(): string {
+    return this.maxMemory === 2 ** 32
+      ? 'the engine allows at most 4 GB'
+      : `maxMemory is ${this.maxMemory}`;
+  }
+
   outOfMemory(bytes: number, op: string): OutOfMemoryError {
-    const limit =
-      this.maxMemory === 2 ** 32
-        ? 'the engine allows at most 4 GB'
-        : `maxMemory is ${this.maxMemory}`;
     const inUse = this.module.bytesInUse();
-    const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${limit}`;
+    const message = `no memory for ${bytes} bytes; ${inUse} bytes are in use, and ${this.#limit}`;
     return new OutOfMemoryError(op, '', `${op}: ${message}`);
   }
 }

@@ -73,7 +73,12 @@ describe('refuses to take more memory than there is', () => {
       else
         expectError(thrown(run), {
           ...wanted,
-          says: [/no memory for \d+ bytes of scratch/, 'in use'],
+          says: [
+            new RegExp(
+              `no memory for ${scratch} bytes of scratch; ${inUse} bytes are in use, ` +
+                `and maxMemory is ${room + scratch + 63}$`,
+            ),
+          ],
         });
       expect(out.data.every((value) => value === 9 * missing)).toBe(true);
       expect(instance.memory().inUse).toBe(inUse);
