@@ -1,14 +1,14 @@
 /** Reads objects of options. */
 import { classOf } from './arrays.js';
 import { ArgumentError, describe } from './errors.js';
-import { has, isList, isReadable, unpolluted } from './properties.js';
+import { handleIn, has, isList, isReadable, unpolluted } from './properties.js';
 
-/** @internal How `gemm`, `matmul` or `syrk` is called; undefined for other operations. */
-export function callOf(op: string): string | undefined {
-  if (op === 'gemm') return 'call gemm(a, b, c, options)';
-  if (op === 'syrk') return 'call syrk(a, options)';
-  return op === 'matmul' ? 'call matmul(src, weights, bias, options)' : undefined;
-}
+/** @internal Advice on how an operation is called, for some of them. */
+export const callOf: Readonly<Record<string, string | undefined>> = {
+  gemm: 'call gemm(a, b, c or null, options)',
+  matmul: 'call matmul(src, weights, bias or null, options)',
+  syrk: 'call syrk(a, options)',
+};
 
 const noOptions = Object.freeze(Object.create(null) as Record<string, unknown>);
 
@@ -74,10 +74,14 @@ function unknownOption(
   what: string,
   allowed: readonly string[],
 ): ArgumentError {
-  const array = classOf(options) ?? (isList(options) ? describe(options) : undefined);
-  if (what === 'options' && (array !== undefined || has(options, 'data'))) {
-    const rule = callOf(op) ?? `it must be an object with ${allowed.join(', ')}`;
-    return new ArgumentError(op, what, `${op}: options is ${array ?? 'a tensor'}; ${rule}`);
+  const mistaken =
+    classOf(options) ??
+    (isList(options) ? describe(options) : undefined) ??
+    handleIn(options)?.replace(/ (in|of) .*/, '') ??
+    (has(options, 'data') ? 'a tensor' : undefined);
+  if (what === 'options' && mistaken !== undefined) {
+    const rule = callOf[op] ?? `it must be an object with ${allowed.join(', ')}`;
+    return new ArgumentError(op, what, `${op}: options is ${mistaken}; ${rule}`);
   }
   const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
   const found = `the ${kind} ${describe(key)} is not known`;

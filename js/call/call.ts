@@ -31,8 +31,6 @@ export interface Operation<N extends string = string> {
   readonly attributes: Places<N>;
   /** Names in errors, in the order of the block. The last is `out`. */
   readonly operands: readonly string[];
-  /** The last operands before `out`: both factors, and what is added; in `syrk` only A. */
-  readonly matrices: readonly [string, string?, string?];
   /**
    * Names of the operands that may be out-of-core, besides the result. If there are none, the
    * result must be in memory, too.
@@ -44,6 +42,8 @@ export interface Operation<N extends string = string> {
   readonly options: readonly string[];
   /** The place of the options among the arguments. */
   readonly optionsAt: number;
+  /** The classes of arrays that errors offer. Default: all. */
+  readonly arrays?: readonly string[];
   /** Type and shape of the result if the caller gives no `out`. */
   resultType(read: Omit<Arguments, 'out'>, core: Core): ResultType;
   /** Computes from the block up to `end`. Returns an error code. */
@@ -53,6 +53,12 @@ export interface Operation<N extends string = string> {
    * bytes before the call. Returns an error code.
    */
   explain(module: CoreModule, reserved: number): number;
+}
+
+/** @internal An operation with two factors. */
+export interface Product<N extends string = string> extends Operation<N> {
+  /** The last operands before `out`: both factors, and what is added. */
+  readonly matrices: readonly [string, string, string];
 }
 
 /** @internal The arguments of a call, as they were read from the caller's objects. */

@@ -79,41 +79,44 @@ export interface Operand {
 /**
  * @internal Reads what the caller's objects say of a tensor. This may run code of the caller, so
  * `locate` must follow.
- * @param options names of the options that follow this argument, and may be in its place
+ * @param arrays the classes of arrays that errors offer. Default: all
  */
 export function readTensor(
   reader: Reader,
   op: string,
   name: string,
   value: unknown,
-  options?: readonly string[],
+  arrays?: readonly string[],
 ): Operand {
   const { dtypes, handles } = reader;
-  if (isReadable(value) && Object.getPrototypeOf(value) === Object.prototype)
-    return readPlain(reader, op, name, value, options);
+  if (isReadable(value) && isLiteral(value)) return readPlain(reader, op, name, value, arrays);
   if (HeapTensor.is(value) || handles?.isTensor(value))
     return operandOf(name, dtypes.indexOf(value.dtype), value.shape, value);
   if (PackedWeights.is(value) || handles?.isWeights(value)) {
     if (name !== 'B' && name !== 'weights') {
-      const place = op === 'matmul' ? 'weights' : op === 'syrk' ? 'B of gemm' : 'B';
-      throw new ArgumentError(
-        op,
-        name,
-        `${op}: ${name} is packed weights, which can only stand for ${place}`,
-      );
+      const rule = 'which can only stand for the second matrix of a product';
+      throw new ArgumentError(op, name, `${op}: ${name} is packed weights, ${rule}`);
     }
     if (op === 'pack') throw new ArgumentError(op, name, `${op}: ${name} is packed already`);
     return operandOf(name, packedWeights, [], value);
   }
-  if (!isReadable(value)) throw notTensor(op, name, value, describe(value));
+  if (!isReadable(value)) {
+    // In BLAS, sizes and letters come first.
+    const isBlas = typeof value === 'number' || typeof value === 'string';
+    const isFirst = name === 'A' || name === 'src';
+    throw notTensor(op, name, describe(value), isBlas && isFirst ? callOf[op] : undefined);
+  }
   if (imitatesHandle(value) || handles?.resembles(value))
     throw new ArgumentError(
       op,
       name,
       `${op}: ${name} is a copy of a handle; pass the handle that alloc() or pack() returned`,
     );
-  return readPlain(reader, op, name, value, options);
+  return readPlain(reader, op, name, value, arrays);
 }
+
+/** Whether an object is what braces make. */
+const isLiteral = (value: object) => Object.getPrototypeOf(value) === Object.prototype;
 
 /** Reads an object that is not a handle. Handles have other prototypes, which cannot change. */
 function readPlain(
@@ -121,7 +124,7 @@ function readPlain(
   op: string,
   name: string,
   value: object,
-  options?: readonly string[],
+  arrays: readonly string[] | undefined,
 ): Operand {
   const { dtypes, handles } = reader;
   checkOurs(op, name, value);
@@ -137,42 +140,35 @@ function readPlain(
     }
     return operandIn(name, dtypes.indexOf(held), readLayout(op, name, tensor), data);
   }
-  if (data === undefined)
-    checkMistaken(op, name, value, options ? options.concat(reader.callOptions ?? []) : []);
+  if (data === undefined) checkMistaken(op, name, value);
   if (!isArray && isReadable(data) && !PackedWeights.is(data) && !handles?.isWeights(data))
     checkOurs(op, name, data);
-  const read = readData(op, name, { data, dtype }, dtypesOf, array);
+  const read = readData(op, name, { data, dtype }, dtypesOf, array, arrays);
   return operandIn(name, dtypes.indexOf(read.dtype), readLayout(op, name, tensor), read.data);
 }
 
-function notTensor(op: string, name: string, value: unknown, found: string): ArgumentError {
-  // In BLAS, sizes and letters come first.
-  const isBlas = typeof value === 'number' || typeof value === 'string';
-  const call = isBlas && (name === 'A' || name === 'src') ? callOf(op) : undefined;
+function notTensor(op: string, name: string, found: string, advice?: string): ArgumentError {
   const rule = 'it must be a tensor, { data, shape } or from alloc()';
-  const message = `${op}: ${name} is ${found}; ${rule}${call ? `; ${call}` : ''}`;
+  const message = `${op}: ${name} is ${found}; ${rule}${advice ? `; ${advice}` : ''}`;
   return new ArgumentError(op, name, message);
 }
 
-/**
- * Throws for an object without data that a caller mistakes for a tensor, or that has some of these
- * options.
- */
-function checkMistaken(op: string, name: string, value: object, options: readonly string[]): void {
+/** Throws for an object that has no data: for options, a matrix of another library and so on. */
+function checkMistaken(op: string, name: string, value: object): void {
   const mistaken = kindOf(value);
   if (mistaken !== undefined)
     throw new DTypeError(
       op,
       name,
       `${op}: ${name} is ${mistaken}; it must be a tensor, { data, shape }` +
-        (isList(value) ? conversion : ''),
+        (isList(value) ? `; ${conversion}` : ''),
     );
-  const option = options.find((key) => has(value, key));
-  if (option !== undefined) {
-    const call = `${op}(${op === 'gemm' ? 'a, b' : 'src, weights'}, null, { ${option} })`;
-    const message = `${op}: ${name} is an object with ${option}; options come fourth: ${call}`;
-    throw new ArgumentError(op, name, message);
-  }
+  if (has(value, 'data')) return;
+  const [key] = Object.keys(value);
+  const found = key === undefined ? 'without data' : `with ${describe(key)} and no data`;
+  // Options are a literal, and matrices of other libraries have classes.
+  const advice = (isLiteral(value) ? callOf[op] : undefined) ?? conversion;
+  throw notTensor(op, name, `an object ${found}`, advice);
 }
 
 /** Throws for a handle of another entry or copy of this package. */
@@ -184,7 +180,8 @@ function checkOurs(op: string, name: string, value: object): void {
 
 /**
  * @internal Reads the array of a tensor, and its type. `allowed`: the types that an array of each
- * class may hold. `found`: the class of the array.
+ * class may hold. `found`: the class of the array. `arrays`: the classes that errors offer; if
+ * undefined, all that are allowed.
  */
 export function readData(
   op: string,
@@ -192,15 +189,14 @@ export function readData(
   { data, dtype }: Record<string, unknown>,
   allowed: Record<string, readonly DType[]>,
   found = classOf(data),
+  arrays?: readonly string[],
 ): { data: DataArray; dtype: DType } {
   const array = found ?? describe(data);
   const held = allowed[array];
-  // 8-bit arrays are for other calls, and syrk takes two types.
-  const refused = /^(gemm|matmul)(In|Uin)t8A|^syrk(?!Float(32|64)A)/;
   const lacksType = dtype === undefined && held !== undefined && held.length > 1;
-  if (!held || (lacksType && refused.test(op + array))) {
-    const names = Object.keys(allowed).filter((array) => !refused.test(op + array));
-    const advice = found === undefined ? conversion : '';
+  if (!held || (lacksType && arrays?.includes(array) === false)) {
+    const names = arrays ?? Object.keys(allowed);
+    const advice = found === undefined ? `; ${conversion}` : '';
     throw new DTypeError(
       op,
       name,
@@ -224,7 +220,7 @@ export function readData(
   return { data: data as DataArray, dtype: (dtype ?? held[0]) as DType };
 }
 
-const conversion = '; convert it by tensor(...)';
+const conversion = 'convert it by tensor(...)';
 
 /** The name of a kind of values that callers mistake for tensors. */
 function kindOf(value: object): string | undefined {

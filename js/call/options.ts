@@ -40,7 +40,7 @@ export function checkHolds(op: string, name: string, value: number | bigint, dty
 
 /**
  * @internal C or a bias: a tensor, a number, or nothing.
- * @param options names of the options that may be in its place
+ * @param arrays as in `readTensor`
  */
 export function readAddend(
   reader: Reader,
@@ -48,12 +48,12 @@ export function readAddend(
   name: string,
   value: unknown,
   dtype: DType,
-  options?: readonly string[],
+  arrays?: readonly string[],
 ): Operand | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'number' || typeof value === 'bigint'
     ? scalar(reader, op, name, value, dtype)
-    : readTensor(reader, op, name, value, options);
+    : readTensor(reader, op, name, value, arrays);
 }
 
 /**

@@ -6,7 +6,7 @@
 import type { Core } from '../instance/core.js';
 import { HeapTensor, PackedWeights, writeHeld } from '../instance/heap.js';
 import { writeNothing, writePacked } from './block.js';
-import type { Arguments, Call, Operation } from './call.js';
+import type { Arguments, Call, Operation, Product } from './call.js';
 import { locate } from './operand.js';
 import { runWithinLimit } from './out-of-core.js';
 import { operandOfResult } from './result.js';
@@ -34,7 +34,7 @@ export function isInHeap(core: Core, a: unknown, b: unknown, c: unknown, out: un
  */
 export function runInHeap(
   core: Core,
-  operation: Operation,
+  operation: Product,
   end: number,
   a: HeapTensor,
   b: HeapTensor | PackedWeights,
@@ -45,9 +45,9 @@ export function runInHeap(
   const { block } = core;
   let at = writeHeld(core, op, matrices[0], a, block, end);
   at = HeapTensor.is(b)
-    ? writeHeld(core, op, matrices[1] as string, b, block, at)
-    : writePacked(core, op, matrices[1] as string, b, block, at);
-  at = c ? writeHeld(core, op, matrices[2] as string, c, block, at) : writeNothing(block, at);
+    ? writeHeld(core, op, matrices[1], b, block, at)
+    : writePacked(core, op, matrices[1], b, block, at);
+  at = c ? writeHeld(core, op, matrices[2], c, block, at) : writeNothing(block, at);
   at = writeHeld(core, op, 'out', out, block, at);
   computeBlock(core, operation, at);
   return out;

@@ -69,6 +69,7 @@ export interface GemmOptions<A extends DataArray = DataArray> {
 
 const op = 'gemm';
 const row = operations[op];
+const { arrays } = row;
 const { at, length } = row.attributes;
 
 /** The attributes of a call without options. */
@@ -145,11 +146,11 @@ function readArguments(
   c: unknown,
   out: unknown,
 ): Arguments {
-  const operandA = readTensor(reader, op, 'A', a);
-  const operandB = readTensor(reader, op, 'B', b);
+  const operandA = readTensor(reader, op, 'A', a, arrays);
+  const operandB = readTensor(reader, op, 'B', b, arrays);
   const typeOfA = reader.dtypes[operandA.dtype] as DType;
-  const operandC = readAddend(reader, op, 'C', c, typeOfA, row.options);
-  const operandY = out === undefined ? null : readTensor(reader, op, 'out', out);
+  const operandC = readAddend(reader, op, 'C', c, typeOfA, arrays);
+  const operandY = out === undefined ? null : readTensor(reader, op, 'out', out, arrays);
   const operands = [operandA, operandB, operandC, operandY];
   return { operation: row, attributes, operands, out };
 }

@@ -58,6 +58,7 @@ export interface MatMulOptions<A extends DataArray = DataArray> {
 
 const op = 'matmul';
 const row = operations[op];
+const { arrays } = row;
 const { at, length } = row.attributes;
 
 /** @internal */
@@ -131,11 +132,11 @@ function readArguments(
   out: unknown,
   outType: unknown,
 ): Arguments {
-  const operandA = readTensor(reader, op, 'src', src);
-  const operandB = readTensor(reader, op, 'weights', weights);
+  const operandA = readTensor(reader, op, 'src', src, arrays);
+  const operandB = readTensor(reader, op, 'weights', weights, arrays);
   const typeOfSrc = reader.dtypes[operandA.dtype] as DType;
-  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, row.options);
-  const result = out === undefined ? null : readTensor(reader, op, 'out', out);
+  const addend = readAddend(reader, op, 'bias', bias, typeOfSrc, arrays);
+  const result = out === undefined ? null : readTensor(reader, op, 'out', out, arrays);
   attributes[at.outType] = typeOfResult(reader, operandA, outType, result);
   const operands = [operandA, operandB, addend, result];
   return { operation: row, attributes, operands, out };

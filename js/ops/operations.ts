@@ -3,7 +3,8 @@
  * an operation by its row. bindings/embind.cc reads the block of arguments in the order of these
  * rows.
  */
-import type { Operation, OperationName, Places } from '../call/call.js';
+import { dtypesOf } from '../base/arrays.js';
+import type { Operation, OperationName, Places, Product } from '../call/call.js';
 import {
   resultOfGemm,
   resultOfMatMul,
@@ -26,17 +27,30 @@ function placesOf<N extends string>(words: Record<N, number>): Places<N> {
   return { at: words, length };
 }
 
-/** A row. */
-const operation = <N extends string>(
-  number: number,
-  row: Omit<Operation<N>, 'number' | 'inputs' | 'run' | 'explain'> &
-    Partial<Pick<Operation, 'inputs'>>,
-): Operation<N> => ({
+type Row<N extends string> = Omit<Operation<N>, 'number' | 'inputs' | 'run' | 'explain'> &
+  Partial<Pick<Operation, 'inputs'>>;
+
+const operation = <N extends string>(number: number, row: Row<N>): Operation<N> => ({
   number,
   inputs: [],
   ...row,
   run: (module, end) => module.compute(number, end),
   explain: (module, reserved) => module.explain(number, reserved),
+});
+
+/** @param parameters the operands before `matrices` */
+const product = <N extends string>(
+  number: number,
+  matrices: Product['matrices'],
+  row: Omit<Row<N>, 'operands' | 'outOfCore'> & Partial<Pick<Operation, 'outOfCore'>>,
+  parameters: readonly string[] = [],
+): Product<N> => ({
+  matrices,
+  ...operation(number, {
+    operands: [...parameters, ...matrices, 'out'],
+    outOfCore: matrices,
+    ...row,
+  }),
 });
 
 /** @internal Scales and zero points of products of 8-bit operands, in the order of the block. */
@@ -52,6 +66,9 @@ export const parameterNames = [
 const transposes = ['transA', 'transB'] as const;
 const boundsAndOut = ['activation', 'out'] as const;
 
+/** `gemm` and `matmul` have no type of 8 bits. */
+const wideArrays = Object.keys(dtypesOf).filter((name) => !/int8/i.test(name));
+
 /**
  * A product of 8-bit operands. `op` in the block tells the core which one it is: the IntegerOp of
  * wgemm.h, or QuantizedArgs::kQGemm in src/ops/ops.h.
@@ -61,46 +78,32 @@ function quantized(
   op: number,
   row: Pick<Operation, 'options' | 'optionsAt'> & Partial<Pick<Operation, 'inputs'>>,
 ) {
-  const matrices = ['A', 'B', name === 'qgemm' ? 'C' : 'bias'] as const;
   const words = { op: 1, transA: 1, transB: 1, alpha: 1, activation: 2 };
-  return {
-    op,
-    ...operation(2, {
-      name,
-      attributes: placesOf(words),
-      operands: [...parameterNames, ...matrices, 'out'],
-      matrices,
-      outOfCore: matrices,
-      resultType: resultOfQuantized,
-      ...row,
-    }),
-  };
+  const common = { name, attributes: placesOf(words), resultType: resultOfQuantized };
+  const matrices = ['A', 'B', name === 'qgemm' ? 'C' : 'bias'] as const;
+  return { op, ...product(2, matrices, { ...common, ...row }, parameterNames) };
 }
 
 /** @internal */
 export const operations = {
-  gemm: operation(0, {
+  gemm: product(0, ['A', 'B', 'C'], {
     name: 'gemm',
     attributes: placesOf({
       ...{ alpha: 2, beta: 2, transA: 1, transB: 1, opset: 1, broadcast: 1 },
       activation: 2,
     }),
-    operands: ['A', 'B', 'C', 'out'],
-    matrices: ['A', 'B', 'C'],
-    outOfCore: ['A', 'B', 'C'],
     resultType: resultOfGemm,
     options: ['alpha', 'beta', ...transposes, 'opset', 'broadcast', ...boundsAndOut],
     optionsAt: 3,
+    arrays: wideArrays,
   }),
-  matmul: operation(1, {
+  matmul: product(1, ['src', 'weights', 'bias'], {
     name: 'matmul',
     attributes: placesOf({ alpha: 2, transposeA: 1, transposeB: 1, outType: 1, activation: 2 }),
-    operands: ['src', 'weights', 'bias', 'out'],
-    matrices: ['src', 'weights', 'bias'],
-    outOfCore: ['src', 'weights', 'bias'],
     resultType: resultOfMatMul,
     options: ['alpha', 'transposeA', 'transposeB', 'outType', ...boundsAndOut],
     optionsAt: 3,
+    arrays: wideArrays,
   }),
   qgemm: quantized('qgemm', 4, {
     inputs: [
@@ -131,25 +134,28 @@ export const operations = {
     ],
     optionsAt: 2,
   }),
-  matmulNBits: operation(3, {
-    name: 'matmulNBits',
-    attributes: placesOf({ accuracyLevel: 1, activation: 2, k: 1, n: 1, bits: 1, blockSize: 1 }),
-    operands: ['scales', 'zeroPoints', 'A', 'B', 'bias', 'out'],
-    matrices: ['A', 'B', 'bias'],
-    outOfCore: ['A', 'bias'],
-    resultType: resultOfNBits,
-    options: ['bias', 'accuracyLevel', ...boundsAndOut],
-    optionsAt: 2,
-  }),
+  matmulNBits: product(
+    3,
+    ['A', 'B', 'bias'],
+    {
+      name: 'matmulNBits',
+      attributes: placesOf({ accuracyLevel: 1, activation: 2, k: 1, n: 1, bits: 1, blockSize: 1 }),
+      outOfCore: ['A', 'bias'],
+      resultType: resultOfNBits,
+      options: ['bias', 'accuracyLevel', ...boundsAndOut],
+      optionsAt: 2,
+    },
+    ['scales', 'zeroPoints'],
+  ),
   syrk: operation(4, {
     name: 'syrk',
     attributes: placesOf({ alpha: 2, transA: 1 }),
     operands: ['A', 'out'],
-    matrices: ['A'],
     outOfCore: [],
     resultType: resultOfSyrk,
     options: ['alpha', 'transA', 'out'],
     optionsAt: 1,
+    arrays: ['Float32Array', 'Float64Array'],
   }),
 } as const satisfies Record<OperationName, Operation>;
 

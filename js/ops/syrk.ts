@@ -39,6 +39,7 @@ export interface SyrkOptions<A extends SyrkArray = SyrkArray> {
 
 const op = 'syrk';
 const row = operations[op];
+const { arrays } = row;
 const { at, length } = row.attributes;
 
 /** @internal */
@@ -78,8 +79,8 @@ function readArguments(
   const attributes = new Float64Array(length);
   writeAttributes(attributes, alpha, transA);
   const operands = [
-    readTensor(reader, op, 'A', a),
-    out === undefined ? null : readTensor(reader, op, 'out', out),
+    readTensor(reader, op, 'A', a, arrays),
+    out === undefined ? null : readTensor(reader, op, 'out', out, arrays),
   ];
   return { operation: row, attributes, operands, out };
 }

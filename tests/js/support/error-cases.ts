@@ -115,11 +115,19 @@ const optionsOfToFloat =
 const optionsOfNBits = 'bias, accuracyLevel, activation, out';
 const optionsOfSyrk = 'alpha, transA, out';
 
+/** What advice says of how a method is called. */
+const callOf: Readonly<Record<string, string>> & Record<'gemm' | 'matmul' | 'syrk', string> = {
+  gemm: 'call gemm(a, b, c or null, options)',
+  matmul: 'call matmul(src, weights, bias or null, options)',
+  syrk: 'call syrk(a, options)',
+};
+
 /** Options that are not an object, against `rule`, and a name that is not one of `names`. */
 const wrongOptions = (rule: string, names: string): Readonly<Record<string, Row>> => ({
   [`options is an array; ${rule}`]: argument('options', { options: [[1, 2]] }),
   [`options is Float32Array; ${rule}`]: argument('options', { options: new Float32Array(4) }),
   [`options is a tensor; ${rule}`]: argument('options', { options: floats([2, 2]) }),
+  [`options is packed weights; ${rule}`]: argument('options', (h) => ({ options: h.forGemm })),
   [`the option "foo" is not known; it must be one of ${names}`]: argument('foo', {
     options: { foo: undefined },
   }),
@@ -182,7 +190,7 @@ export const ofJavaScript: Table = {
   },
   'qgemm matmulInteger qlinearMatmul matmulIntegerToFloat': {
     'A has dtype "int16" and a Uint8Array; that holds uint8': dtype('A', { 'a.dtype': 'int16' }),
-    [`the data of aZeroPoint is undefined; ${anArray}; ${byTensor}`]: dtype('aZeroPoint', {
+    [`aZeroPoint is an object without data; ${aTensor}; ${byTensor}`]: argument('aZeroPoint', {
       aZeroPoint: {},
     }),
     [`aZeroPoint is "x"; ${aTensor}`]: argument('aZeroPoint', { aZeroPoint: 'x' }),
@@ -197,7 +205,7 @@ export const ofJavaScript: Table = {
   'qgemm qlinearMatmul dynamicQuantizeMatmul matmulIntegerToFloat': {
     [`bScale is "x"; ${aTensor}`]: argument('bScale', { bScale: 'x' }),
     [`bScale is an array; ${vector32}`]: dtype('bScale', { bScale: [1, 2] }),
-    [`the data of bScale is undefined; ${anArray}; ${byTensor}`]: dtype('bScale', {
+    [`bScale is an object without data; ${aTensor}; ${byTensor}`]: argument('bScale', {
       bScale: new DataView(new ArrayBuffer(8)),
     }),
   },
@@ -214,7 +222,7 @@ export const ofJavaScript: Table = {
     'options is a function; it must be an object': argument('options', { options: () => 1 }),
     'options is a symbol; it must be an object': argument('options', { options: Symbol('x') }),
     'options is a revoked proxy; it must be an object': argument('options', { options: revoked() }),
-    ...wrongOptions('call gemm(a, b, c, options)', optionsOfGemm),
+    ...wrongOptions(callOf.gemm, optionsOfGemm),
     [`out is 1; ${aTensor}`]: argument('out', { out: 1 }),
     [`activation is null; ${bounds}`]: argument('activation', { activation: null }),
     [`activation is 6; ${bounds}`]: argument('activation', { activation: 6 }),
@@ -226,11 +234,11 @@ export const ofJavaScript: Table = {
       activation: revoked([0, 6]),
     }),
     [`A is null; ${aTensor}`]: argument('A', { a: null }),
-    [`A is 5; ${aTensor}; call gemm(a, b, c, options)`]: argument('A', { a: 5 }),
-    [`A is "N"; ${aTensor}; call gemm(a, b, c, options)`]: argument('A', { a: 'N' }),
+    [`A is 5; ${aTensor}; ${callOf.gemm}`]: argument('A', { a: 5 }),
+    [`A is "N"; ${aTensor}; ${callOf.gemm}`]: argument('A', { a: 'N' }),
     [`A is undefined; ${aTensor}`]: argument('A', { a: undefined }),
     [`A is a Float32Array without a shape; ${withShape}`]: dtype('A', { a: new Float32Array(6) }),
-    [`the data of A is undefined; ${anArrayOfFloats}; ${byTensor}`]: dtype('A', { a: {} }),
+    [`A is an object without data; ${aTensor}; ${callOf.gemm}`]: argument('A', { a: {} }),
     'A has dtype "int32" and as data a tensor of float32; it must be float32 or absent': dtype(
       'A',
       (h) => ({ a: { data: h.tensor, shape: [2, 2], dtype: 'int32' } }),
@@ -249,22 +257,26 @@ export const ofJavaScript: Table = {
     'C is a bigint of more than 128 bits, which float32 cannot hold; bigints are for int64 and uint64':
       argument('C', { c: 1n << 9999n }),
     [`C is a Float32Array without a shape; ${withShape}`]: dtype('C', { c: new Float32Array(4) }),
-    'C is an object with transB; options come fourth: gemm(a, b, null, { transB })': argument('C', {
+    [`C is an object with "transB" and no data; ${aTensor}; ${callOf.gemm}`]: argument('C', {
       c: { transB: true },
     }),
-    'C is an object with transA; options come fourth: gemm(a, b, null, { transA })': argument('C', {
-      c: { transA: 1 },
-    }),
-    'C is an object with out; options come fourth: gemm(a, b, null, { out })': argument('C', {
+    [`C is an object with "out" and no data; ${aTensor}; ${callOf.gemm}`]: argument('C', {
       c: { out: undefined, typo: 1 },
     }),
-    'C is an object with beta; options come fourth: gemm(a, b, null, { beta })': argument('C', {
+    [`C is an object with "shape" and no data; ${aTensor}; ${callOf.gemm}`]: argument('C', {
       c: { shape: [2, 2], beta: 2 },
     }),
-    'C is an object with activation; options come fourth: gemm(a, b, null, { activation })':
-      argument('C', { c: Object.create({ activation: 'relu' }) as unknown }),
+    [`C is an object with "${'x'.repeat(40)}..." and no data; ${aTensor}; ${callOf.gemm}`]:
+      argument('C', { c: { ['x'.repeat(99)]: 1 } }),
+    // As a matrix of another library.
+    [`C is an object with "rows" and no data; ${aTensor}; ${byTensor}`]: argument('C', {
+      c: Object.assign(Object.create({}) as object, { rows: 2 }),
+    }),
+    [`C is an object without data; ${aTensor}; ${byTensor}`]: argument('C', {
+      c: Object.create({ activation: 'relu' }) as unknown,
+    }),
     [`the data of C is undefined; ${anArrayOfFloats}; ${byTensor}`]: dtype('C', {
-      c: { transb: true },
+      c: { data: undefined, shape: [2, 2] },
     }),
     [`the option "transa" is not known; it must be one of ${optionsOfGemm}`]: argument('transa', {
       options: { transa: true },
@@ -426,12 +438,12 @@ export const ofJavaScript: Table = {
     }),
   },
   matmul: {
-    ...wrongOptions('call matmul(src, weights, bias, options)', optionsOfMatMul),
+    ...wrongOptions(callOf.matmul, optionsOfMatMul),
     'out has strides [1, 1] and shape [2, 3, 5]; there must be one stride per axis': shape('out', {
       'out.strides': [1, 1],
     }),
     [`src is null; ${aTensor}`]: argument('src', { src: null }),
-    [`src is 5; ${aTensor}; call matmul(src, weights, bias, options)`]: argument('src', { src: 5 }),
+    [`src is 5; ${aTensor}; ${callOf.matmul}`]: argument('src', { src: 5 }),
     [`src is an array; ${withShape}; ${byTensor}`]: dtype('src', { src: [[1, 2, 3, 4]] }),
     [`src is a Float32Array without a shape; ${withShape}`]: dtype('src', {
       src: new Float32Array(24),
@@ -443,10 +455,6 @@ export const ofJavaScript: Table = {
     [`bias is a Float32Array without a shape; ${withShape}`]: dtype('bias', {
       bias: new Float32Array(5),
     }),
-    'bias is an object with transposeB; options come fourth: matmul(src, weights, null, { transposeB })':
-      argument('bias', { bias: { transposeB: true } }),
-    'bias is an object with outType; options come fourth: matmul(src, weights, null, { outType })':
-      argument('bias', { bias: { outType: 'float32' } }),
     [`the data of weights is an array; ${anArrayOfFloats}; ${byTensor}`]: dtype('weights', {
       'weights.data': [1, 2],
     }),
@@ -522,7 +530,7 @@ export const ofJavaScript: Table = {
       yScale: 1,
       yZeroPoint: -200,
     }),
-    [`the data of yZeroPoint is undefined; ${anArray}; ${byTensor}`]: dtype('yZeroPoint', {
+    [`yZeroPoint is an object without data; ${aTensor}; ${byTensor}`]: argument('yZeroPoint', {
       yScale: 1,
       yZeroPoint: {},
     }),
@@ -645,12 +653,12 @@ export const ofJavaScript: Table = {
     [`accuracyLevel is 0.5; ${aWhole}`]: argument('accuracyLevel', { accuracyLevel: 0.5 }),
   },
   syrk: {
-    ...wrongOptions('call syrk(a, options)', optionsOfSyrk),
+    ...wrongOptions(callOf.syrk, optionsOfSyrk),
     [`the option "transB" is not known; it must be one of ${optionsOfSyrk}`]: argument('transB', {
       options: { transB: true },
     }),
-    [`A is 5; ${aTensor}; call syrk(a, options)`]: argument('A', { a: 5 }),
-    [`A is "U"; ${aTensor}; call syrk(a, options)`]: argument('A', { a: 'U' }),
+    [`A is 5; ${aTensor}; ${callOf.syrk}`]: argument('A', { a: 5 }),
+    [`A is "U"; ${aTensor}; ${callOf.syrk}`]: argument('A', { a: 'U' }),
     [`A is undefined; ${aTensor}`]: argument('A', { a: undefined }),
     [`A is a Float32Array without a shape; ${withShape}`]: dtype('A', { a: new Float32Array(6) }),
     [`A is an array; ${withShape}; ${byTensor}`]: dtype('A', { a: [[1], [2], [3]] }),
@@ -1555,6 +1563,11 @@ function rowsOf(call: CallName, key: string, name: string, Class: ArrayClass): [
     row(`is a symbol; ${aTensor}`, 'ARGUMENT', Symbol('x')),
     row(`is a function; ${aTensor}`, 'ARGUMENT', () => 1),
     row(`is a revoked proxy; ${aTensor}`, 'ARGUMENT', revoked()),
+    row(
+      `is an object with "alpha" and no data; ${aTensor}; ${callOf[method] ?? byTensor}`,
+      'ARGUMENT',
+      { alpha: 2 },
+    ),
     row(`is a promise, which must be awaited; ${withShape}`, 'DTYPE', Promise.resolve()),
     row(
       'has dtype "int32" and a Float32Array; that holds float32',
@@ -1599,8 +1612,7 @@ function rowsOf(call: CallName, key: string, name: string, Class: ArrayClass): [
       : `${name} has a Uint16Array and no dtype; dtype must be float16 or bfloat16`;
   rows.push([withoutType, ['DTYPE', name, { [key]: square(Uint16Array) }]]);
   if (!standsForB(name)) {
-    const place = { matmul: 'weights', syrk: 'B of gemm' }[method as string] ?? 'B';
-    const message = `is packed weights, which can only stand for ${place}`;
+    const message = 'is packed weights, which can only stand for the second matrix of a product';
     rows.push(held(message, 'ARGUMENT', (h) => h.forGemm));
   } else if (method !== 'pack') {
     const change = (weights: 'disposedWeights' | 'foreignWeights') => (h: Handles) => ({

@@ -100,10 +100,11 @@ it.each(['gemm, A', 'gemm, out', 'gemm, options', 'qgemm, inputs', 'pack, option
   },
 );
 
-it('names the options of every call, too, where C must be', async () => {
+it('names the options of every call, too, if they are in the place of C', async () => {
   const error = await rejected(call(wg, 'gemm', [square(), square(), { transfer: true }]) as never);
   expect((error as Error).message).toBe(
-    'gemm: C is an object with transfer; options come fourth: gemm(a, b, null, { transfer })',
+    'gemm: C is an object with "transfer" and no data; it must be a tensor, { data, shape } or ' +
+      'from alloc(); call gemm(a, b, c or null, options)',
   );
 });
 
