@@ -19,7 +19,7 @@ const budgets = {
   NOTICE: [9_000, 2_400],
   'README.md': [9_000, 3_200],
   'package.json': [5_700, 1_450],
-  'dist/cli.js': [8_000, 3_300],
+  'dist/cli.js': [8_300, 3_400],
   'dist/index.js': [105_200, 33_450],
   'dist/inline.js': [466_450, 156_000],
   'dist/linear.js': [10_300, 4_450],
@@ -46,7 +46,7 @@ const budgets = {
 };
 /** All declarations together, and all source maps, which pages do not load. */
 const declarationsBudget = [229_450, 38_550];
-const mapsBudget = [4_333_000, 554_900];
+const mapsBudget = [4_336_000, 556_000];
 /** The most bytes that a page loads without threads, with brotli. */
 const pageBudget = 128_900;
 
