@@ -29,9 +29,14 @@ const runBy = [
     hasFile('app.js', 'index.html', 'vite.config.js', 'local.js', 'local.html'),
     'tests/package/bundlers.mjs',
   ],
+  [({ headings }) => headings.includes('Deno'), 'tests/package/runtimes.mjs'],
   [
     ({ language, page }) => language === 'sh' && isOn('docs/guide/bundlers/')({ page }),
     'tests/package/bundlers.mjs',
+  ],
+  [
+    (block) => isOn('docs/guide/bundlers/frameworks.md')(block) && block.file,
+    'tests/package/components.mjs',
   ],
   [isOn('docs/guide/bundlers/frameworks.md'), 'tests/package/hosts.mjs'],
   [isOn('docs/guide/bundlers/cdn.md'), 'tests/browser/cdn.mjs'],
