@@ -112,6 +112,13 @@ async function makeRuntimesProject() {
     "import { createGemm } from 'wgemm';\n" +
       'await createGemm().catch(({ name, message }) => console.log(name, message));\n',
   );
+  writeFileSync(
+    join(project, 'threads.mjs'),
+    "import { createGemm } from 'wgemm';\n" +
+      'const wg = await createGemm({ threads: 2 });\n' +
+      'console.log(`threads: ${wg.info.threads}`);\n' +
+      'wg.dispose();\n',
+  );
   return { project, printed: blocks[first + 1].code };
 }
 
@@ -125,6 +132,14 @@ const vectorsOf = (text) => {
   });
   return `${counts.join(' and ')} vectors`;
 };
+
+/** The permissions in the command of the guide. */
+function permissionsOfDeno() {
+  const { code } = readBlocks('docs/guide/bundlers/frameworks.md').find(({ headings }) =>
+    headings.includes('Deno'),
+  );
+  return code.match(/--allow-\S+/g) ?? refuse(`'${code}' allows nothing`);
+}
 
 const expectLine = (text, line) =>
   text.includes(line) || refuse(`it ended without '${line}'; it said ${text}`);
@@ -185,11 +200,24 @@ export async function testRuntimes(results, { fast = false, rest = false } = {})
       });
     }
     if (name === 'Deno') {
+      const runWith = (allowed, args) => {
+        const flags = before.flatMap((flag) =>
+          flag === '-A' ? ['--no-prompt', ...allowed] : flag,
+        );
+        return runChild(program, [...flags, ...args], { cwd: project });
+      };
       await test('without --allow-read', async () => {
-        const flags = before.map((flag) => (flag === '-A' ? '--no-prompt' : flag));
-        const said = await runChild(program, [...flags, 'refused.mjs'], { cwd: project });
+        const said = await runWith([], ['refused.mjs']);
         if (!/^GemmError createGemm: .* \(.* --allow-read flag\)\n$/.test(said))
           refuse(`it said ${said}`);
+      });
+      await test('permissions of the guide', async () => {
+        const allowed = permissionsOfDeno();
+        for (const entry of ['wgemm', 'wgemm/worker', 'wgemm/onnx'])
+          expectLine(await runWith(allowed, ['run-smoke.mjs', entry]), 'smoke passed');
+        expectLine(await runWith(allowed, ['threads.mjs']), 'threads: 2');
+        expectLine(await runWith([], ['run-smoke.mjs', 'wgemm/inline']), 'smoke passed');
+        return allowed.join(' ');
       });
     }
     // Without fused instructions, and without AVX, V8 compiles to other instructions. The bits must
