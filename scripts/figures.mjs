@@ -8,22 +8,14 @@
 // between two comments.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import {
-  file as data,
-  libraryOf,
-  loadFront,
-  machineOf,
-  modelsOf,
-  nameOf,
-  rangeOf,
-  readRuns,
-} from '../docs/.vitepress/data/bench.mjs';
+import { caseNamed, ownOf, peersOf, rangeOf, rateOf } from '../docs/.vitepress/data/cases.mjs';
+import { loadFront } from '../docs/.vitepress/data/front.mjs';
+import { modelsOf } from '../docs/.vitepress/data/pages.mjs';
+import { file as data, machineOf, nameOf, readRuns } from '../docs/.vitepress/data/runs.mjs';
+import { libraryOf } from '../docs/.vitepress/data/texts.mjs';
 import { threadsText } from '../tests/bench/print.mjs';
 import { accuracyTables } from './accuracy-tables.mjs';
 import { fail, main, root } from './run.mjs';
-
-/** The forms of wgemm: the same threads and the default build. */
-const own = ['wgemm', 'wgemm, B packed'];
 
 const cases = [
   { name: 'float32 1024x1024x1024' },
@@ -46,11 +38,8 @@ function runsOf(kind) {
   return [...newest.values()].sort((a, b) => b.date.localeCompare(a.date));
 }
 
-const rateOf = ({ operations, best }) => operations / best / 1e6;
 const digits = (value) => value.toPrecision(3);
 const ratioText = (ratio) => ratio.toFixed(ratio < 10 ? 2 : ratio < 100 ? 1 : 0);
-const fastest = (contestants) =>
-  contestants.reduce((one, each) => (rateOf(each) > rateOf(one) ? each : one));
 
 function labelOf({ name, title }) {
   const [, types, shape] = /^(.*) (\d+x\d+x\d+)$/.exec(name);
@@ -79,9 +68,9 @@ function frontTable() {
 function speedTable() {
   const { results, machine, engine } = loadFront();
   const rows = cases.map((each) => {
-    const { contestants } = results.cases.find(({ name }) => name === each.name);
-    const wgemm = fastest(contestants.filter(({ name }) => own.includes(name)));
-    const peer = fastest(contestants.filter(({ kind }) => kind === 'peer'));
+    const problem = caseNamed(results, each.name);
+    const wgemm = ownOf(problem);
+    const [peer] = peersOf(problem);
     const text = (one) =>
       each.inMs ? `${one.best.toFixed(2)} ms` : `${digits(rateOf(one))} GOP/s`;
     const ratio = ratioText(rateOf(wgemm) / rateOf(peer));
@@ -188,7 +177,7 @@ function strictRuns() {
   return runsOf('').map(({ machine, date, cases: all }) => ({
     machine,
     date,
-    contestants: all.find(({ name }) => name === cases[0].name).contestants,
+    contestants: caseNamed({ cases: all }, cases[0].name).contestants,
   }));
 }
 

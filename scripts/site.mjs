@@ -33,7 +33,7 @@ function readArguments() {
 
 /** Draws the sweep of every run that has one, for light and for dark pages. */
 async function drawPictures() {
-  const { listSweeps } = await import('../docs/.vitepress/data/bench.mjs');
+  const { listSweeps } = await import('../docs/.vitepress/data/runs.mjs');
   const { draw } = await import('../tests/bench/picture.mjs');
   const folder = join(out, 'pictures');
   mkdirSync(folder, { recursive: true });

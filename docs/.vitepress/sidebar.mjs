@@ -2,7 +2,7 @@
 // not exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadPages } from './data/bench.mjs';
+import { loadPages } from './data/pages.mjs';
 
 const docs = join(import.meta.dirname, '..');
 

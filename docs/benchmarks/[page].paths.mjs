@@ -1,5 +1,5 @@
 // A page for each engine and number of threads that has a run.
-import { loadPages } from '../.vitepress/data/bench.mjs';
+import { loadPages } from '../.vitepress/data/pages.mjs';
 
 export default {
   watch: ['../bench/runs.json'],

@@ -1,4 +1,4 @@
 import { defineLoader } from 'vitepress';
-import { loadHome } from './bench.mjs';
+import { loadHome } from './front.mjs';
 
 export default defineLoader({ watch: ['../../bench/runs.json'], load: () => loadHome() });

@@ -1,4 +1,4 @@
 import { defineLoader } from 'vitepress';
-import { loadOverview } from './bench.mjs';
+import { loadOverview } from './overview.mjs';
 
 export default defineLoader({ watch: ['../../bench/runs.json'], load: () => loadOverview() });

@@ -146,15 +146,16 @@ describe('the pages of the bench', () => {
     pages: { page: string; title: string; ratios?: Ratios }[];
     starts: { id: string }[];
   }
-  interface Data {
-    nameOf: (machine: string, run: object) => string;
-    loadPages: (runs: object) => Page[];
-    loadOverview: (runs: object) => Overview;
+  /** The modules of the data, by their names. */
+  interface Modules {
+    runs: { nameOf: (machine: string, run: object) => string };
+    pages: { loadPages: (runs: object) => Page[] };
+    overview: { loadOverview: (runs: object) => Overview };
   }
-  const data = async () =>
+  const load = async <Name extends keyof Modules>(name: Name) =>
     (await import(
-      new URL('../../../docs/.vitepress/data/bench.mjs', import.meta.url).href
-    )) as Data;
+      new URL(`../../../docs/.vitepress/data/${name}.mjs`, import.meta.url).href
+    )) as Modules[Name];
 
   const about = (name: string, threads: number, date = '2026-11-28') => ({
     date: `${date}T00:00:00.000Z`,
@@ -192,7 +193,7 @@ describe('the pages of the bench', () => {
   };
 
   it('names each run by its engine, its threads and its kind', async () => {
-    const { nameOf } = await data();
+    const { nameOf } = await load('runs');
     expect(Object.values(runs).map((each) => nameOf(machine, each))).toEqual([
       machine,
       ...Object.keys(runs).slice(1),
@@ -200,7 +201,7 @@ describe('the pages of the bench', () => {
   });
 
   it('has a page for each engine and number of threads that has a run', async () => {
-    const pages = (await data()).loadPages(runs);
+    const pages = (await load('pages')).loadPages(runs);
     expect(pages.map(({ page, title }) => [page, title])).toEqual([
       ['node-1', 'Node, one thread'],
       ['bun-1', 'Bun, one thread'],
@@ -270,7 +271,7 @@ describe('the pages of the bench', () => {
   front[`${machine}-start`].rows[0]!.brotli = 50_000;
 
   it('has the ratios of each page on the overview, and the times of the start', async () => {
-    const { lead, pages, starts } = (await data()).loadOverview(front);
+    const { lead, pages, starts } = (await load('overview')).loadOverview(front);
     expect(lead).toBe(
       'In Chromium 1 on one thread, wgemm is 4.00 times as fast as the fastest peer, in the ' +
         'median of 3 cases. The lowest ratio is 0.50, and the highest is 8.00.',
@@ -285,7 +286,7 @@ describe('the pages of the bench', () => {
   });
 
   it('draws the bars of a chart on one scale from 0, the fastest peer first', async () => {
-    const { charts } = (await data()).loadOverview(front);
+    const { charts } = (await load('overview')).loadOverview(front);
     const [large, small] = charts.peers.groups;
     expect(charts.peers.groups).toHaveLength(2);
     expect(large!.bars.map(({ name }) => name)).toEqual(['wgemm', 'ONNX Runtime Web', 'tfjs']);
@@ -301,7 +302,7 @@ describe('the pages of the bench', () => {
   });
 
   it('says which run of the front figures is missing', async () => {
-    const { loadOverview } = await data();
+    const { loadOverview } = await load('overview');
     const rest = Object.entries(front).filter(([name]) => name !== `${machine}-chromium-1`);
     expect(() => loadOverview(Object.fromEntries(rest))).toThrow('no run of chromium-1 on zen5');
   });
