@@ -5,7 +5,7 @@
 //     DATE-MACHINE; the run itself tells its engine, its threads and its kind
 // README.md has the newest run of Chromium on one thread, as the home page has. The table of models
 // has a column per number of threads, of the processor that ran them last. Each table stands
-// between two comments.
+// between two comments; the text of the badges is in their line.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { caseNamed, ownOf, peersOf, rangeOf, rateOf } from '../docs/.vitepress/data/cases.mjs';
@@ -98,22 +98,31 @@ function rangeText() {
   );
 }
 
-const badgeHeight = 20;
-
-/** Facts about the package, as a picture without requests to other hosts. */
-function badges() {
+/** Facts about the package: each a name and a value. */
+function facts() {
   const about = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   if (about.dependencies) fail('figures: package.json has dependencies, and the badge says none');
   const [download] = loadFront().figures;
-  const texts = [
+  return [
     ['licence', about.license],
-    ['with brotli', download.bars[0].text],
+    ['download, with brotli', download.bars[0].text],
     ['types', about.types ? 'included' : 'none'],
     ['dependencies', 'none'],
   ];
+}
+
+const factsText = () =>
+  facts()
+    .map((each) => each.join(': '))
+    .join('; ');
+
+const badgeHeight = 20;
+
+/** These facts as a picture, without requests to other hosts. */
+function badges() {
   const widthOf = (text) => Math.round(text.length * 6.6) + 12; // the text is made as wide
   let x = 0;
-  const parts = texts.map(([name, value]) => {
+  const parts = facts().map(([name, value]) => {
     const [left, right] = [widthOf(name), widthOf(value)];
     const at = x;
     x += left + right + 6;
@@ -125,7 +134,7 @@ function badges() {
       `fill="#0f766e"/>${label(name, at, left)}${label(value, at + left, right)}`
     );
   });
-  const says = texts.map((each) => each.join(': ')).join(', ');
+  const says = factsText();
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${x - 6}" height="${badgeHeight}" ` +
     `role="img" aria-label="${says}"><title>${says}</title>\n` +
@@ -190,7 +199,19 @@ function aboutAccuracy() {
   return `The run of ${date.slice(0, 10)} was on ${machine}, in ${libraries}.`;
 }
 
+/** The lines of a table in a page. */
+const between = (name) => new RegExp(`(?<=<!-- figures: ${name} -->\n)[^]*?(?=<!-- end -->)`);
+
+/** The picture in README.md. */
+const badgesFile = 'docs/badges.svg';
+
 const tables = [
+  {
+    name: 'badges',
+    page: 'README.md',
+    at: /(?<=\n)!\[.*\]\(docs\/badges\.svg\)\n/,
+    make: () => `![${factsText()}](${badgesFile})`,
+  },
   { name: 'front', page: 'README.md', make: frontTable },
   { name: 'speed', page: 'README.md', make: speedTable },
   { name: 'range', page: 'README.md', make: rangeText },
@@ -200,17 +221,14 @@ const tables = [
 ];
 const pages = [...new Set(tables.map(({ page }) => page))];
 const textOf = (page) => readFileSync(join(root, page), 'utf8');
-/** The picture in README.md. */
-const badgesFile = 'docs/badges.svg';
 
 /** The text of a page, with its tables made from the runs. */
 function written(page) {
   if (page === badgesFile) return badges();
   let text = textOf(page);
-  for (const { name, make } of tables.filter((each) => each.page === page)) {
-    const pattern = new RegExp(`(<!-- figures: ${name} -->\n)[^]*?(<!-- end -->)`);
-    if (!pattern.test(text)) fail(`figures: ${page} has no place for the table '${name}'`);
-    text = text.replace(pattern, (_, begin, end) => `${begin}${make()}\n${end}`);
+  for (const { name, make, at = between(name) } of tables.filter((each) => each.page === page)) {
+    if (!at.test(text)) fail(`figures: ${page} has no place for the table '${name}'`);
+    text = text.replace(at, () => `${make()}\n`);
   }
   return text;
 }
