@@ -26,7 +26,7 @@ const guide = [
   {
     text: 'Start',
     items: pages('guide', [
-      ['What do you want to do?', 'index'],
+      ['What you can do', 'index'],
       ['Getting started', 'getting-started'],
       ['In a worker', 'worker'],
       ['Threads and headers', 'threads'],

@@ -79,7 +79,7 @@ export function writeNotFound(folder, home, source) {
     <p>The page may have another address now. These pages lead to all others:</p>
     <ul>
       <li><a href="${home}">The first page</a>, which has a search</li>
-      <li><a href="${home}guide/">What do you want to do?</a></li>
+      <li><a href="${home}guide/">What you can do</a></li>
       <li><a href="${home}reference/">API</a></li>
       <li><a href="${home}demo/index.html">Demo</a></li>
     </ul>
