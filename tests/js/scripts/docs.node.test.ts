@@ -1,5 +1,5 @@
 /** Counts and lists that pages state, compared with what they count. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dtypeNames } from '../../../js/base/arrays.js';
 import { builds } from '../../../js/instance/builds.js';
@@ -54,6 +54,24 @@ describe('a page lists', () => {
     );
     expect([...new Set(found)].sort()).toEqual([...entries].sort());
   });
+});
+
+describe('a recipe', () => {
+  const names = readdirSync(new URL('docs/recipes/', root)).filter((name) => name !== 'index.md');
+  const list = read('docs/recipes/index.md');
+
+  it.each(names)(
+    '%s: says when to use it, names its main call, and shows what it prints',
+    (name) => {
+      const page = read(`docs/recipes/${name}`);
+      expect(page).toMatch(/^# .*\n\n[A-Z]/);
+      expect(page).toMatch(/\n\nUse it [^]*?\. The main calls? (is|are)\s/);
+      const [, calls = ''] = /The main calls? (?:is|are)\s([^]*?)\n\n/.exec(page) ?? [];
+      expect(calls).toMatch(/\]\(\.\.\/(operators|guide)\/[a-z-]+\.md/);
+      expect(page).toMatch(/```js\n[^]*?```\n[^]*?(prints|print)[^]*?:\n\n```text\n/);
+      expect(list).toContain(`](${name})`);
+    },
+  );
 });
 
 describe('docs/guide/errors.md', () => {
