@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
-import { about, describe, headOf } from './head.mjs';
+import { about, aboutReference, describe, headOf } from './head.mjs';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
 import { miniSearch, render } from './search.mjs';
 import { nav, sidebar } from './sidebar.mjs';
@@ -33,9 +33,18 @@ export default defineConfig({
   },
   transformPageData(page) {
     const file = join(docs, page.filePath);
+    if (page.params?.description) return { description: page.params.description };
     if (page.description || !existsSync(file)) return undefined;
-    const description = describe(file);
-    return description ? { description } : undefined;
+    const { relativePath, title } = page;
+    const isRecipe = relativePath.startsWith('recipes/');
+    return {
+      description: describe(file),
+      ...(isRecipe && {
+        titleTemplate: ':title | wgemm recipes',
+        frontmatter: { ...page.frontmatter, aside: false, pageClass: 'recipe' },
+      }),
+      ...aboutReference(relativePath, title),
+    };
   },
   transformHead: headOf,
   markdown: {

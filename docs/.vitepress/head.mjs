@@ -16,10 +16,11 @@ export const about = {
   home: homepage.replace(/\/?$/, '/'),
 };
 
-/** Code is indented, and headings, tables and lists begin with a sign. */
-const isProse = (paragraph) => /^[\w[`*\\]/.test(paragraph);
+/** Code is indented. Headings, tables and lists begin with a sign. Decisions begin with an area. */
+const isProse = (paragraph) => /^(?!\*\*Area\*\*)[\w[`*\\]/.test(paragraph);
 
-const longest = 160; // characters of a description that search engines show
+/** Characters of a description: enough to say something, and as many as search engines show. */
+export const lengths = { least: 50, most: 160 };
 
 /** Markdown as text. */
 const plain = (text) =>
@@ -30,29 +31,58 @@ const plain = (text) =>
     .replace(/\s+/g, ' ')
     .trim();
 
+const sentencesOf = (paragraph) =>
+  (plain(paragraph).match(/.+?[.!?](?=\s|$)|.+$/g) ?? []).map((sentence) => sentence.trim());
+
+/** As many words as fit, with an ellipsis if some are left. */
+const cut = (text, most) =>
+  text.length > most ? `${text.slice(0, most - 1).replace(/\s+\S*$/, '')}…` : text;
+
 /**
- * The first sentences of a page that fit in a description, or the first words of a long one. A page
- * without text of its own may show another file.
+ * The first sentences of a page that fit in a description: those of its first paragraph, and more
+ * if these say too little. A page without text of its own may show another file.
  *
  * @param file the page
+ * @param most characters
  */
-export function describe(file) {
+export function describe(file, most = lengths.most) {
   const source = readFileSync(file, 'utf8');
   const paragraphs = source
     .replace(/^---\n[^]*?\n---\n/, '')
     .replace(/^(```|<!--)[^]*?(^```$|-->$)/gm, '')
-    .split(/\n\s*\n/);
-  const first = paragraphs.map((each) => each.replace(/^\n+/, '')).find(isProse);
+    .split(/\n\s*\n/)
+    .map((each) => each.replace(/^\n+/, ''))
+    .filter(isProse);
   const shown = /<!--@include: ([^{]+?)(\{.*)?-->/.exec(source)?.[1];
-  if (first === undefined) return shown ? describe(resolve(dirname(file), shown)) : '';
-  const sentences = plain(first).match(/.+?[.!?](?=\s|$)|.+$/g) ?? [];
+  if (paragraphs.length === 0) return shown ? describe(resolve(dirname(file), shown), most) : '';
   let text = '';
-  for (const each of sentences.map((sentence) => sentence.trim())) {
-    // A sentence that ends with a colon needs what follows it.
-    if (text && (text.length + each.length + 1 > longest || each.endsWith(':'))) break;
-    text = text ? `${text} ${each}` : each;
+  for (const sentences of paragraphs.map(sentencesOf)) {
+    for (const each of sentences) {
+      // A sentence that ends with a colon needs what follows it.
+      const isLeft = each.endsWith(':') || text.length + each.length + 1 > most;
+      if (text.length >= lengths.least && isLeft) return text;
+      text = cut(text ? `${text} ${each}` : each, most);
+    }
+    if (text.length >= lengths.least) break;
   }
-  return text.length > longest ? `${text.slice(0, longest - 1).replace(/\s+\S*$/, '')}…` : text;
+  return text;
+}
+
+/**
+ * The description and the rest of the title of a page of the reference. Several entries have
+ * functions of the same name, and the first sentence of a type is short.
+ *
+ * @param page its path in docs/
+ */
+export function aboutReference(page, title) {
+  const entry =
+    /^reference\/(wgemm\/(?:inline|linear|onnx|search|tfjs|weights|worker)|wgemm)\//.exec(
+      page,
+    )?.[1];
+  if (!entry || page.endsWith('/index.md')) return {};
+  const start = `${title} in the JavaScript API of ${entry}: `;
+  const text = describe(join(root, 'docs', page), lengths.most - start.length);
+  return { description: `${start}${text}`, titleTemplate: `:title | ${entry} API` };
 }
 
 /** The address of a page, from its path in docs/ or in the built site. */

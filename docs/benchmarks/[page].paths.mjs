@@ -5,7 +5,13 @@ export default {
   watch: ['../bench/runs.json'],
   paths: () =>
     loadPages().map(({ page, title, runs }) => ({
-      params: { page, runs },
+      params: {
+        page,
+        runs,
+        description:
+          `${title}: every case, model and random shape that was measured, next to ONNX Runtime ` +
+          'Web, tfjs and numpy-ts.',
+      },
       content: `# ${title}\n\n[All engines](./index.md)\n\n<BenchRun />\n`,
     })),
 };

@@ -1,12 +1,13 @@
 // Checks what is in the files of the built site, without a browser.
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { pagesIn } from '../../docs/.vitepress/build/finish.mjs';
-import { about, addressOf } from '../../docs/.vitepress/head.mjs';
+import { about, addressOf, lengths } from '../../docs/.vitepress/head.mjs';
 import { miniSearch } from '../../docs/.vitepress/search.mjs';
 import { root } from '../../scripts/run.mjs';
+import { addresses } from './addresses.mjs';
 import { words } from './words.mjs';
 
 /** Bytes of the home page and of everything that it loads, with gzip. Its live part comes later. */
@@ -46,32 +47,59 @@ export async function searchWords(site) {
   });
 }
 
-const decoded = (text) => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+/** @returns a sentence per address of an earlier version that leads nowhere */
+export function checkAddresses(site) {
+  return Object.entries(addresses).flatMap(([page, anchors]) => {
+    if (!existsSync(join(site, page))) return [`there is no ${page}, which older pages link to`];
+    const html = readFileSync(join(site, page), 'utf8');
+    return anchors
+      .filter((anchor) => !html.includes(` id="${anchor}"`))
+      .map((anchor) => `${page} has no #${anchor}, which older pages link to`);
+  });
+}
+
+const decoded = (text) =>
+  text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&');
 
 /** @returns a sentence per fault in the head of a page, or in the files for search engines */
 export function checkHeads(site) {
   const pages = pagesIn(site).filter((page) => page !== '404.html' && !page.startsWith('demo/'));
-  const addresses = new Set();
+  const canonicals = new Set();
+  const pageOf = new Map(); // of each title and each description
   const errors = pages.flatMap((page) => {
     const html = readFileSync(join(site, page), 'utf8');
     const content = (pattern) => decoded(pattern.exec(html)?.[1] ?? '');
     const canonical = content(/<link rel="canonical" href="([^"]*)"/);
-    addresses.add(canonical);
-    return [
-      [content(/<title>([^<]*)<\/title>/), 'title'],
-      [content(/<meta name="description" content="([^"]*)"/), 'description'],
+    canonicals.add(canonical);
+    const title = content(/<title>([^<]*)<\/title>/);
+    const description = content(/<meta name="description" content="([^"]*)"/);
+    const faults = [title, description].flatMap((text) => {
+      const twin = pageOf.get(text);
+      pageOf.set(text, page);
+      return twin ? [`${page} and ${twin} have the same text: ${text}`] : [];
+    });
+    if (description.length < lengths.least || description.length > lengths.most)
+      faults.push(`${page}: its description has ${description.length} characters: ${description}`);
+    const lacks = [
+      [title, 'title'],
+      [description, 'description'],
       [content(/<meta property="og:title" content="([^"]*)"/), 'og:title'],
       [content(/<meta property="og:image" content="([^"]*)"/), 'og:image'],
       [content(/<meta name="version" content="([^"]*)"/) === about.version, 'version'],
       [canonical === addressOf(page), `canonical address: it is "${canonical}"`],
       [html.includes(`href="${about.source}"`), 'link to the source'],
     ].flatMap(([isThere, what]) => (isThere ? [] : [`${page} lacks its ${what}`]));
+    return [...lacks, ...faults];
   });
   const text = (name) => readFileSync(join(site, name), 'utf8');
   const listed = new Set(
     Array.from(text('sitemap.xml').matchAll(/<loc>(.*?)<\/loc>/g), ([, at]) => at),
   );
-  for (const address of addresses)
+  for (const address of canonicals)
     if (!listed.has(address)) errors.push(`sitemap.xml lacks ${address}`);
   if (!text('robots.txt').includes(`Sitemap: ${about.home}sitemap.xml`))
     errors.push('robots.txt names no sitemap');

@@ -16,7 +16,7 @@ import { pageAt, startServer } from '../browser/server.mjs';
 import { readBlocks } from '../package/pages.mjs';
 import { refuse, Results } from '../package/results.mjs';
 import { desktop, follow, launch, look, openTab, phone } from './browse.mjs';
-import { checkHeads, searchWords, weighHome } from './files.mjs';
+import { checkAddresses, checkHeads, searchWords, weighHome } from './files.mjs';
 import { siteHeaders } from './headers.mjs';
 import { words } from './words.mjs';
 
@@ -109,6 +109,7 @@ async function testFiles(results) {
     expectNone(errors);
     return `${links.length} links`;
   });
+  await test('old addresses lead to a page and its place', () => expectNone(checkAddresses(site)));
   await test('the first example of README.md is on the home page', () => {
     const first = (page) => {
       const blocks = readBlocks(page);
