@@ -39,8 +39,8 @@ const cut = (text, most) =>
   text.length > most ? `${text.slice(0, most - 1).replace(/\s+\S*$/, '')}…` : text;
 
 /**
- * The first sentences of a page that fit in a description: those of its first paragraph, and more
- * if these say too little. A page without text of its own may show another file.
+ * The sentences of the first paragraph of a page that fit in a description, and later sentences if
+ * these say too little. A page without text of its own may show another file.
  *
  * @param file the page
  * @param most characters
