@@ -37,9 +37,9 @@ export function partsOf({ name, m, n, k }) {
   };
 }
 
-/** The text of the first column, and of a bar. */
+/** The text of a bar. It does not break in the shape. */
 export const labelOf = ({ types, shape, detail }) =>
-  [types, shape, detail].filter(Boolean).join(', ');
+  [types, shape.replaceAll(' ', '\u00a0'), detail].filter(Boolean).join(', ');
 
 function formText(name) {
   const form = name.replace(/^wgemm(, )?/, '') || 'wgemm';
