@@ -15,6 +15,10 @@ const usual = {
   goOn: () => true,
 };
 
+/** Ticks of a coarse clock that a timing has, as long as they take no longer than that. */
+const coarse = { ticks: 15, mostMs: 25 };
+let tick;
+
 /**
  * @param contestants each with run(times), which may be asynchronous
  * @param options options of `usual` that differ. `goOn` is awaited before each timing; if it
@@ -23,10 +27,12 @@ const usual = {
  * @returns milliseconds per call of each, { best, median }; undefined if `goOn` ended the race
  */
 export async function race(contestants, options = {}) {
-  const { warmUpMs, warmUpCalls, sampleMs, raceMs, minRounds, slow, rest, goOn } = {
+  const { warmUpMs, warmUpCalls, raceMs, minRounds, slow, rest, goOn, ...asked } = {
     ...usual,
     ...options,
   };
+  tick ??= clockTick();
+  const sampleMs = Math.max(asked.sampleMs, Math.min(coarse.ticks * tick, coarse.mostMs));
   const runners = [];
   for (const { run } of contestants) {
     const start = performance.now();
