@@ -56,6 +56,10 @@ const shownIn = (tab) =>
       notice: notice.hidden ? '' : notice.innerText,
       result: result.hidden ? '' : result.innerText,
       rows: [...document.querySelector('#onnx-steps').tBodies[0].rows].map(cellsOf),
+      seen: [...document.querySelector('#onnx-steps').tBodies[0].rows].filter(
+        ({ offsetHeight }) => offsetHeight > 0,
+      ).length,
+      all: cellsOf(document.querySelector('#onnx-steps tfoot tr') ?? { cells: [] }),
       lacks: [...document.querySelectorAll('#onnx-lacks li')].map(({ innerText }) => innerText),
       total: document.querySelector('#onnx-total').textContent,
     };
@@ -64,6 +68,22 @@ const shownIn = (tab) =>
 /** Whether only a model that a visitor gives fetches a file. */
 export const isOfModels = (path) =>
   /\/(onnx|visitor-\w+)-[^/]*\.js$/.test(path) || /-models-[^/]*\.wasm$|\.onnx$/.test(path);
+
+/** The rows that are shown, of how many; and the last row has their sum. */
+async function expectSum(tab, count, seen) {
+  const { rows, all, ...state } = await shownIn(tab);
+  if (rows.length !== count || state.seen !== seen)
+    refuse(`it shows ${state.seen} of ${rows.length} rows; expected ${seen} of ${count}`);
+  const [title, sum] = all;
+  if (!title?.startsWith(`All ${count} steps`)) refuse(`the last row is ${all}`);
+  const added = rows.reduce((before, [, ms]) => before + Number(ms), 0);
+  // Each time is rounded.
+  const [, decimals = ''] = sum.split('.');
+  if (!(Math.abs(added - Number(sum)) <= (count + 1) * 10 ** -decimals.length))
+    refuse(`the steps take ${added} ms, and the sum is ${sum}`);
+  if (rows.some(([, ms]) => ms.split('.')[1]?.length !== decimals.length))
+    refuse(`the times are ${rows.map(([, ms]) => ms)}`);
+}
 
 export async function testOnnx(test, tab) {
   await test('fetches nothing to run models before there is one', async () => {
@@ -81,8 +101,9 @@ export async function testOnnx(test, tab) {
     if (operators.join('; ') !== 'Gemm + Relu; Softmax') refuse(`the steps are ${operators}`);
     for (const [, ms, share] of rows)
       if (!(Number(ms) >= 0) || !/^(\d+%|-)$/.test(share)) refuse(`a step takes ${ms}, ${share}`);
-    if (!/^A run takes [\d.,]+ (ns|µs|ms) on \d+ threads?, in 2 steps\.$/.test(total))
+    if (!/^A run takes [\d.,]+ ms on \d+ threads?, in 2 steps\.$/.test(total))
       refuse(`it says: ${total}`);
+    await expectSum(tab, 2, 2);
     return total;
   });
   await test('takes a dynamic size', async () => {
@@ -117,6 +138,22 @@ export async function testOnnx(test, tab) {
     await untilDone(tab);
     const { notice, total } = await shownIn(tab);
     if (notice) refuse(`it says: ${notice}`);
+    const count = (await shownIn(tab)).rows.length;
+    await expectSum(tab, count, count);
+    // No box hides a row.
+    const hidden = await tab.evaluate(() => {
+      const { scrollHeight, clientHeight } = document.querySelector('#onnx .scroll');
+      return scrollHeight - clientHeight;
+    });
+    if (hidden > 0) refuse(`${hidden} pixels of the table are hidden`);
     return total;
+  });
+  await test('shows the first steps of many, and all when asked', async () => {
+    await drop(tab, 'many.onnx', modelOf(...Array(30).fill('Softmax')));
+    await expectSum(tab, 31, 20);
+    if ((await tab.textOf('#onnx-more')) !== 'Show 11 more steps')
+      refuse(`the button says: ${await tab.textOf('#onnx-more')}`);
+    await tab.click('#onnx-more');
+    await expectSum(tab, 31, 31);
   });
 }

@@ -3,8 +3,11 @@ import sample from 'virtual:sample';
 import type { ModelFacts, ModelTimes } from '../engine/visitor-model.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
-import { bytes, duration, threadsOf, whole } from '../page/format.ts';
+import { bytes, threadsOf, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
+
+/** Rows of the table, until the visitor asks for more. */
+const most = 20;
 
 export function start(section: HTMLElement, engine: Engine): void {
   const input = find<HTMLInputElement>(section, '#onnx-file');
@@ -37,6 +40,11 @@ export function start(section: HTMLElement, engine: Engine): void {
     input.value = ''; // the same file may be chosen again
   });
   again.addEventListener('click', () => void measure());
+  find(section, '#onnx-more').addEventListener('click', ({ currentTarget }) => {
+    (currentTarget as HTMLElement).hidden = true;
+    for (const row of section.querySelectorAll<HTMLElement>('#onnx-steps tr')) row.hidden = false;
+    find(section, '.scroll').focus({ preventScroll: true }); // the button is gone
+  });
   small.addEventListener('click', () => {
     void fetch(sample)
       .then(async (answer) =>
@@ -74,7 +82,8 @@ function showFacts(section: HTMLElement, facts: ModelFacts, sizes: Record<string
     }),
   );
   find(section, '#onnx-total').textContent = '';
-  find(section, '#onnx-steps tbody').replaceChildren();
+  for (const part of ['tbody', 'tfoot']) find(section, `#onnx-steps ${part}`).replaceChildren();
+  find(section, '#onnx-more').hidden = true;
   find(section, '#onnx-result').hidden = false;
 }
 
@@ -87,23 +96,30 @@ const sizesIn = (section: HTMLElement): Record<string, number> =>
   );
 
 function showTimes(section: HTMLElement, { total, threads, steps }: ModelTimes): void {
-  find(section, '#onnx-total').textContent =
-    `A run takes ${duration(total / 1000)} on ${threadsOf(threads)}, ` +
-    `in ${whole(steps.length)} steps.`;
   const sum = steps.reduce((before, { time }) => before + time, 0);
-  find(section, '#onnx-steps tbody').replaceChildren(
-    ...steps.map(({ node, op, fused, where, time, plan }) => {
-      const first = make('th', [op, ...fused].join(' + '));
-      first.scope = 'row';
-      first.append(make('span', node));
-      const line = make('tr');
-      line.append(
-        first,
-        make('td', time.toPrecision(3)),
-        make('td', sum > 0 ? `${Math.round((100 * time) / sum)}%` : '-'),
-        make('td', plan || where),
-      );
-      return line;
-    }),
+  const share = (time: number) => (sum > 0 ? `${Math.round((100 * time) / sum)}%` : '-');
+  // One unit, and as many decimals, for all: four digits of the sum.
+  const decimals = Math.min(5, Math.max(1, 3 - Math.floor(Math.log10(sum || 1))));
+  const ms = (time: number) => time.toFixed(decimals);
+  find(section, '#onnx-total').textContent =
+    `A run takes ${ms(total)} ms on ${threadsOf(threads)}, in ${whole(steps.length)} steps.`;
+  const rowOf = (title: string, node: string, time: number, by: string) => {
+    const first = make('th', title);
+    first.scope = 'row';
+    first.append(make('span', node), make('span', by, 'onnx-by'));
+    const row = make('tr');
+    row.append(first, make('td', ms(time)), make('td', share(time)), make('td', by));
+    return row;
+  };
+  const rows = steps.map(({ node, op, fused, where, time, plan }) =>
+    rowOf([op, ...fused].join(' + '), node, time, plan || where),
   );
+  const isLong = steps.length > most;
+  if (isLong) for (const row of rows.slice(most)) row.hidden = true;
+  find(section, '#onnx-steps tbody').replaceChildren(...rows);
+  const all = `All ${whole(steps.length)} steps`;
+  find(section, '#onnx-steps tfoot').replaceChildren(rowOf(all, 'timed one by one', sum, ''));
+  const more = find(section, '#onnx-more');
+  more.textContent = `Show ${whole(steps.length - most)} more steps`;
+  more.hidden = !isLong;
 }
