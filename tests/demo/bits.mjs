@@ -1,12 +1,12 @@
 // Tests of the hashes in strict and in fast mode.
 import { createHash } from 'node:crypto';
-import { seededRandom } from '../../examples/random.mjs';
 import { refuse } from '../package/results.mjs';
 
 /** SHA-256 of the product by three loops, each product and each sum rounded in ascending k. */
 function hashByLoops(size = 256) {
-  const random = seededRandom(28);
-  const [a, b] = [0, 1].map(() => Float32Array.from({ length: size * size }, () => random() - 0.5));
+  const [a, b] = [17, 31].map((seed) =>
+    Float32Array.from({ length: size * size }, (_, i) => ((seed * i) % 1009) / 1009 - 0.5),
+  );
   const y = new Float32Array(size * size);
   for (let i = 0; i < size; ++i)
     for (let k = 0; k < size; ++k) {
@@ -58,6 +58,12 @@ export async function testBits(test, tab) {
       return found === good;
     });
     if (!isGreen) refuse('it is not green');
+  });
+  await test('shows the hash that its code prints', async () => {
+    // The test of the code runs it.
+    const code = await tab.textOf('#bits > .code pre');
+    const [, promised = 'no hash'] = /^\/\/ Everywhere: (\w+)$/m.exec(code) ?? [];
+    if (promised !== expected) refuse(`the code promises ${promised}, the page has ${expected}`);
   });
   await test('says why fast mode may differ', async () => {
     const shown = await shownIn(tab);
