@@ -81,7 +81,18 @@ export async function testLlm(test, tab, { demo }) {
     const [bytes, speeds] = [0, 1].map((i) => rows.map((cells) => numberIn(cells[i])));
     if (!(bytes[0] > 3.5 * bytes[1] && bytes[1] > 1.4 * bytes[2])) refuse(`the bytes are ${bytes}`);
     if (!(speeds[2] > 1.2 * speeds[0])) refuse(`tokens per second: ${speeds}`);
-    return rows.join('; ');
+    const says = await tab.waitFor(
+      'the words',
+      () => document.querySelector('#llm-gain').textContent,
+    );
+    const told = [...says.matchAll(/(\d+)% of the bytes of (?:float32|int8) at ([\d.]+) times/g)]
+      .flatMap(([, ...figures]) => figures)
+      .map(Number);
+    const expected = [0, 1].flatMap((i) => [(100 * bytes[2]) / bytes[i], speeds[2] / speeds[i]]);
+    // The figures of the table are rounded.
+    if (!expected.every((figure, i) => Math.abs(told[i] / figure - 1) < 0.04))
+      refuse(`it says: ${says} expected ${expected.map((value) => value.toFixed(2))}`);
+    return `${rows.join('; ')}; ${says}`;
   });
   await test('goes on from what the visitor writes, with another text each time', async () => {
     await tab.retype('#llm-beginning', 'A packed matrix');

@@ -41,12 +41,15 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   };
   const compare = async () => {
     measure.disabled = button.disabled = true;
-    await runJob<unknown, FormSpeed[]>(
+    const gain = find(section, '#llm-gain');
+    gain.textContent = '';
+    const measured = await runJob<FormSpeed[] | undefined, FormSpeed[]>(
       section,
       'Measuring',
       (report) => engine.measureForms(report),
       (speeds) => showSpeeds(section, speeds),
     );
+    if (measured) gain.textContent = gainOf(measured);
     measure.disabled = button.disabled = false;
   };
   measure.addEventListener('click', () => void compare());
@@ -79,6 +82,19 @@ function showSpeeds(section: HTMLElement, speeds: FormSpeed[]): void {
       .querySelectorAll('td')
       .forEach((cell, i) => (cell.textContent = cells[i]!));
   }
+}
+
+/** What 4 bits are for, in words: compared with float32, and with int8, which may be as fast. */
+function gainOf(speeds: FormSpeed[]): string {
+  const of = (form: LlmForm) => speeds.find(({ name }) => name === form)!;
+  const own = of('4 bits');
+  const [first, ...others] = (['float32', 'int8'] as const).map((name) => {
+    const other = of(name);
+    const part = Math.round((100 * own.bytes) / other.bytes);
+    const times = (own.tokensPerSecond / other.tokensPerSecond).toFixed(2);
+    return `${part}% of the bytes of ${name} at ${times} times its speed`;
+  });
+  return `4 bits: ${first}, and ${others.join()}.`;
 }
 
 /** Characters at the start that two texts share. One of them may have grown further. */
