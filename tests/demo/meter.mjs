@@ -77,6 +77,17 @@ export async function testMeter(test, tab, { isIsolated }) {
     // The figures of the table are rounded.
     if (!(Math.abs(numberIn(times) / expected - 1) < 0.1))
       refuse(`the figure shows ${times}, not ${expected}`);
+    const says = await tab.textOf('#figure-threads');
+    const [, threads, each = times] =
+      /^(\d+) threads? against one loop(?:: ([\d.,]+) times per thread)?$/.exec(says) ??
+      refuse(`it says: ${says}`);
+    if (!(Math.abs((numberIn(each) * Number(threads)) / numberIn(times) - 1) < 0.01))
+      refuse(`it shows ${times}, and says: ${says}`);
+    const heads = await tab.evaluate(() =>
+      [...document.querySelectorAll('#meter-table tbody th')].map(({ innerText }) => innerText),
+    );
+    if (heads.join('; ') !== `wgemm\n${/^\d+ threads?/.exec(says)}; JavaScript\none loop`)
+      refuse(`the rows are ${heads.join('; ')}`);
     const turn = await tab.evaluate(() =>
       Number.parseFloat(document.querySelector('.gauge').style.getPropertyValue('--turn')),
     );

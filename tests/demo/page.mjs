@@ -76,7 +76,28 @@ export async function testHead(test, tab) {
     );
     const missing = [...expected, 'Search'].filter((text) => !texts.includes(text));
     if (missing.length > 0) refuse(`the head has no ${missing.join()}`);
+    const cut = await tab.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.querySelector('.top nav');
+      return scrollWidth - clientWidth;
+    });
+    if (cut > 0) refuse(`${cut} pixels of the links are out of sight`);
     return texts.join(', ');
+  });
+  await test('shows the install line above the fold, and copies it', async () => {
+    const { bottom, fold } = await tab.evaluate(() => {
+      const { bottom } = document.querySelector('.install').getBoundingClientRect();
+      return { bottom: bottom + scrollY, fold: innerHeight };
+    });
+    if (bottom > fold) refuse(`it ends at ${bottom} of ${fold} pixels`);
+    await tab.click('.install .copy');
+    const said = await tab.waitFor('the copy', () => {
+      const { textContent } = document.querySelector('.install .copy');
+      return textContent !== 'Copy' && textContent;
+    });
+    if (said !== 'Copied') return said; // the browser does not let the page
+    const text = await tab.paste();
+    if (text !== 'npm install wgemm') refuse(`it copied: ${text}`);
+    return said;
   });
   await test('stores light and dark as the site does', async () => {
     const look = () =>
@@ -212,6 +233,30 @@ export async function testWithoutWorkers(test, open, viewport, parts) {
       await drawSeven(tab);
       await tab.reveal('#bits');
       await expectHash(tab);
+      await expectQuiet(tab);
+    } finally {
+      await tab.close();
+      await tab.server.close();
+    }
+  });
+}
+
+/** @param open opens a tab on a changed page */
+export async function testSavingData(test, open, viewport) {
+  await test('starts nothing large if the visitor saves data', async () => {
+    const tab = await open({ savesData: true }, viewport);
+    try {
+      await tab.goto();
+      await expectStarted(tab, ['find', 'digit']);
+      await sleep(500);
+      if (await tab.evaluate(() => document.querySelector('#find-list').children.length))
+        refuse('it made vectors');
+      const isOfDigits = ({ path }) => /\/(digits|network)[^/]*\.bin$/.test(path);
+      const fetched = () => tab.server.requested().filter(isOfDigits);
+      if (fetched().length > 0) refuse(`it fetched ${fetched()[0].path}`);
+      await tab.click('#digit-pad');
+      await tab.waitFor('the digits', () => !document.querySelector('#digit-next').disabled);
+      if (fetched().length === 0) refuse('it fetched no digits');
       await expectQuiet(tab);
     } finally {
       await tab.close();

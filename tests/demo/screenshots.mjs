@@ -1,5 +1,5 @@
-// Pictures by Chromium: of every part in its finished state, at both widths, light and dark; and of
-// the top of the page for README.md.
+// Pictures by Chromium: of the first screen, and of every part in its finished state, at both
+// widths, light and dark; and of the top of the page for README.md.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -62,7 +62,15 @@ const drives = {
     );
   },
   bits: (tab) => expectHash(tab),
+  embed: () => undefined,
 };
+
+const schemes = ['light', 'dark'];
+
+async function choose(tab, scheme) {
+  await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+  await sleep(700); // the needle and the canvases
+}
 
 /** @param only names of parts */
 export async function takeScreenshots(demo, folder, only) {
@@ -78,13 +86,16 @@ export async function takeScreenshots(demo, folder, only) {
         'the figure',
         () => document.querySelector('#figure').dataset.state === 'done',
       );
+      for (const scheme of only.includes('page') ? schemes : []) {
+        await choose(tab, scheme);
+        await tab.page.screenshot({ path: join(folder, `top-${viewport.width}-${scheme}.png`) });
+      }
       for (const part of parts) {
         await tab.reveal(`#${part}`);
         await drives[part](tab);
         await untilIdle(tab, part);
-        for (const scheme of ['light', 'dark']) {
-          await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
-          await sleep(700); // the needle and the canvases
+        for (const scheme of schemes) {
+          await choose(tab, scheme);
           const element = await tab.page.$(`#${part}`);
           await element.screenshot({
             path: join(folder, `${part}-${viewport.width}-${scheme}.png`),
@@ -97,7 +108,7 @@ export async function takeScreenshots(demo, folder, only) {
     await browser.close();
     await server.close();
   }
-  console.log(`demo: ${4 * parts.length} pictures in ${folder}`);
+  console.log(`demo: pictures of ${parts.join(', ')} in ${folder}`);
 }
 
 /** Writes demo-light.png and demo-dark.png: what a visitor of a desktop sees first. */
@@ -119,7 +130,7 @@ export async function takePictures(demo, folder) {
     });
     shown = `${await tab.textOf('#figure-own')} GOP/s, ${await tab.textOf('#figure-times')}`;
     await tab.hover([{ x: x + 0.62 * width, y: y + 0.32 * height }]);
-    for (const scheme of ['light', 'dark']) {
+    for (const scheme of schemes) {
       await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
       await sleep(1500); // the loop checks
       await tab.page.screenshot({ path: join(folder, `demo-${scheme}.png`) });

@@ -63,7 +63,7 @@ async function startPart(section: HTMLElement, engine: Engine): Promise<void> {
 
 document.addEventListener('click', ({ target }) => {
   const button = (target as Element).closest?.('.copy');
-  const code = button?.parentElement?.querySelector('pre')?.textContent ?? '';
+  const code = button?.parentElement?.querySelector('pre, code')?.textContent ?? '';
   if (!button) return;
   void copyText(code).then((isCopied) => {
     button.textContent = isCopied ? 'Copied' : 'Select it';

@@ -4,9 +4,11 @@ import { draw, find } from '../page/dom.ts';
 import { figure, threadsOf } from '../page/format.ts';
 import { idle } from '../page/idle.ts';
 
-/** GOP/s of the product. */
+/** GOP/s of the product by wgemm, and by a loop of plain JavaScript. */
 export interface Speeds {
   wgemm: number;
+  /** Of wgemm. The loop has one. */
+  threads: number;
   javascript?: number | undefined;
 }
 
@@ -18,20 +20,23 @@ export async function measureFigure(engine: Engine): Promise<void> {
   dataset.state = 'measuring';
   try {
     const { speed: wgemm, threads } = await engine.measureOwn();
-    showFigure({ wgemm });
-    find(document, '#figure-threads').textContent = threadsOf(threads);
-    showFigure({ wgemm, javascript: await engine.measureJavaScript() });
+    showFigure({ wgemm, threads });
+    showFigure({ wgemm, threads, javascript: await engine.measureJavaScript() });
   } finally {
     dataset.state = 'done';
   }
 }
 
-export function showFigure({ wgemm, javascript }: Speeds): void {
+export function showFigure({ wgemm, threads, javascript }: Speeds): void {
   const scale = scaleFor(wgemm);
   drawTicks(scale);
   const gauge = find(document, '#figure');
   find(gauge, '#figure-own').textContent = figure(wgemm);
-  if (javascript) find(gauge, '#figure-times').textContent = `${figure(wgemm / javascript)} times`;
+  const times = javascript && wgemm / javascript;
+  if (times) find(gauge, '#figure-times').textContent = `${figure(times)} times`;
+  find(gauge, '#figure-threads').textContent =
+    `${threadsOf(threads)} against one loop` +
+    (times && threads > 1 ? `: ${figure(times / threads)} times per thread` : '');
   const part = wgemm / scale;
   gauge.style.setProperty('--turn', `${180 * part - 90}deg`);
   gauge.style.setProperty('--part', `${100 * part}`);

@@ -37,14 +37,14 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
   const measure = async () => {
     isBusy(true);
     products = [];
-    showTable(section, products);
+    showTable(section, products, facts.threads);
     await runJob<unknown, MeterFigures>(
       section,
       'Measuring',
       (report) => engine.measure(report),
       (product) => {
         products.push(product);
-        showTable(section, products);
+        showTable(section, products, facts.threads);
       },
     );
     isBusy(false);
@@ -129,12 +129,13 @@ const columnsOf = (section: HTMLElement) =>
     title: dataset.title!,
   }));
 
-function showTable(section: HTMLElement, products: MeterFigures[]): void {
+function showTable(section: HTMLElement, products: MeterFigures[], threads: number): void {
   find(section, '#meter-table tbody').replaceChildren(
     ...namesIn(products).map((name) => {
       const line = make('tr');
       const first = make('th', name);
       first.scope = 'row';
+      first.append(make('span', whatRuns(name, threads)));
       line.append(
         first,
         ...columnsOf(section).map(({ id }) => {
@@ -148,10 +149,18 @@ function showTable(section: HTMLElement, products: MeterFigures[]): void {
     }),
   );
   const { figures } = products.find(({ id }) => id === 'float32') ?? {};
-  if (figures) showFigure({ wgemm: figures[ours]!, javascript: figures.JavaScript });
+  if (figures) showFigure({ wgemm: figures[ours]!, threads, javascript: figures.JavaScript });
 }
 
-/** A figure, and how many times as fast wgemm is on as many threads. */
+/** What a row ran on; '' if its name says so. */
+function whatRuns(name: string, threads: number): string {
+  if (name === ours) return threadsOf(threads);
+  if (name === 'JavaScript') return 'one loop';
+  const peer = peers.find(({ title }) => title === name);
+  return peer ? threadsOf(peer.threads) : '';
+}
+
+/** A figure, and how many times as fast wgemm is: on one thread if the name says so. */
 function cellOf(products: MeterFigures[], id: string, name: string) {
   const figures = products.find((product) => product.id === id)?.figures ?? {};
   const value = figures[name];
