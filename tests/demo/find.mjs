@@ -53,7 +53,8 @@ async function expectAgreement(tab) {
   if (!cosines.every((cosine, i) => cosine > 0 && cosine <= 1 && !(cosine > cosines[i - 1])))
     refuse(`the cosines are ${cosines.join()}`);
   for (const time of state.times)
-    if (!/^[\d.,]+ (µs|ms|s)$/.test(time)) refuse(`the times are ${state.times.join()}`);
+    if (!/^[\d.,]+ (µs|ms|s)$/.test(time) || !(parseFloat(time) > 0))
+      refuse(`the times are ${state.times.join()}`);
   return state;
 }
 

@@ -129,6 +129,7 @@ async function testIn(engine, isIsolated, { results, demo, only }) {
       };
       const test = isIsolated ? page.testWithoutWorkers : page.testWithoutWasm;
       await test(testOf('page'), open, desktop, Object.keys(parts));
+      if (isIsolated) await page.testSavingData(testOf('page'), open, desktop);
     }
   } finally {
     await browser.close();

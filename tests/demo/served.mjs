@@ -36,17 +36,27 @@ function replaced(text, old, fresh) {
  * @param isIsolated whether it sends the headers that threads need
  * @param hasWorkers whether the page has `Worker`
  * @param hasWasm whether the policy allows WebAssembly
+ * @param savesData whether the visitor wants to save data, as Chromium tells a page
  * @returns the server, with `requested(from)`: what was asked for, from the request of this
  *   number on, as `{ path, at }`, `at` in ms since 1970
  */
-export async function serveDemo(demo, { isIsolated, hasWorkers = true, hasWasm = true }) {
+export async function serveDemo(
+  demo,
+  { isIsolated, hasWorkers = true, hasWasm = true, savesData = false },
+) {
   const record = readFileSync(join(import.meta.dirname, 'record.mjs'));
-  const added = ['record', ...(hasWorkers ? [] : ['no-workers'])];
+  const added = [
+    'record',
+    ...(hasWorkers ? [] : ['no-workers']),
+    ...(savesData ? ['saves-data'] : []),
+  ];
   const scripts = added.map((name) => `<script src="./test/${name}.js"></script>`);
   const files = {
     ...demo,
     '/test/record.js': record,
     '/test/no-workers.js': 'delete window.Worker;',
+    '/test/saves-data.js':
+      "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });",
   };
   let index = replaced(demo['/index.html'].toString(), '<head>', `<head>${scripts.join('')}`);
   const headers = demoHeaders({ isIsolated });

@@ -14,11 +14,16 @@ export function figure(value: number): string {
   return value.toFixed(value >= 9.995 ? 1 : 2);
 }
 
-/** Seconds as ns, us, ms or s. */
-export function duration(seconds: number): string {
-  if (seconds < 1e-6) return `${figure(seconds * 1e9)} ns`;
-  if (seconds < 1e-3) return `${figure(seconds * 1e6)} \u00b5s`;
-  if (seconds < 1) return `${figure(seconds * 1e3)} ms`;
+/**
+ * Seconds as ns, us, ms or s.
+ *
+ * @param column all times of a column, which get one unit: the largest in which none is below 0.1
+ */
+export function duration(seconds: number, column?: number[]): string {
+  const deciding = column ? 10 * Math.min(...column) : seconds;
+  if (deciding < 1e-6) return `${figure(seconds * 1e9)} ns`;
+  if (deciding < 1e-3) return `${figure(seconds * 1e6)} \u00b5s`;
+  if (deciding < 1) return `${figure(seconds * 1e3)} ms`;
   return `${figure(seconds)} s`;
 }
 

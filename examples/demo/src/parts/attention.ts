@@ -380,13 +380,14 @@ function countText({ tokens, count, most }: Attention): string {
 function showTimes(section: HTMLElement, times: AttentionTime[], tokens: number): void {
   find(section, '#attention-for').textContent =
     `Six heads of 32, for ${plural(tokens)}: six products and softmax.`;
+  const all = times.map(({ ms }) => ms / 1000);
   const slow = times.find(({ id }) => id === 'javascript')!.ms;
   for (const line of section.querySelectorAll<HTMLElement>('#attention-times tbody tr')) {
     const time = times.find(({ id }) => id === line.dataset.id);
     const isPlain = line.dataset.id === 'javascript';
     const texts = time
       ? [
-          duration(time.ms / 1000),
+          duration(time.ms / 1000, all),
           `${figure(slow / time.ms)} x`,
           isPlain ? '-' : time.difference.toExponential(0),
         ]

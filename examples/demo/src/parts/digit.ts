@@ -13,6 +13,7 @@ import { keepFocus } from '../page/focus.ts';
 import { bytes, duration, figure, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 import { latest } from '../page/latest.ts';
+import { savesData } from '../page/wishes.ts';
 import { side } from '../../../digits/images.mjs';
 import type { Chart } from './digit-chart.ts';
 import { drawImage, makePad, type Pad } from './digit-pad.ts';
@@ -45,12 +46,26 @@ export async function start(section: HTMLElement, engine: Engine): Promise<void>
     recognition.redraw();
     training.chart?.redraw();
   });
-  try {
-    await offerDigits(section, engine, pad, show);
-    await training.begin(await engine.digitFacts());
-  } catch (error) {
-    showProblem(section, error);
-  }
+  const begin = async () => {
+    try {
+      await offerDigits(section, engine, pad, show);
+      await training.begin(await engine.digitFacts());
+    } catch (error) {
+      showProblem(section, error);
+    }
+  };
+  if (savesData()) onFirstTouch(section, begin);
+  else await begin();
+}
+
+/** Calls `body` when the visitor first uses a section. */
+function onFirstTouch(section: HTMLElement, body: () => Promise<void>): void {
+  const touched = () => {
+    for (const type of events) section.removeEventListener(type, touched);
+    void body();
+  };
+  const events = ['pointerdown', 'focusin'];
+  for (const type of events) section.addEventListener(type, touched);
 }
 
 const own = 'Draw a digit from 0 to 9.';
@@ -328,14 +343,15 @@ class Training {
   }
 
   private showTimes(times?: FormTimes[]): void {
+    const column = (of: 'one' | 'many') => times?.map((time) => time[of]);
     const lines = this.forms.map(({ name, bytes: count, accuracy }, i) => {
       const line = make('tr');
       line.dataset.id = name;
       const head = make('th', name);
       head.scope = 'row';
       const cells = [
-        ['one', times ? duration(times[i]!.one) : '-'],
-        ['many', times ? duration(times[i]!.many) : '-'],
+        ['one', times ? duration(times[i]!.one, column('one')) : '-'],
+        ['many', times ? duration(times[i]!.many, column('many')) : '-'],
         ['bytes', bytes(count)],
         ['right', percent(accuracy)],
       ].map(([id, text]) => {

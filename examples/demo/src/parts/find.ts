@@ -2,8 +2,9 @@
 import type { Form, Nearest, Points, Search } from '../engine/find.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make, say } from '../page/dom.ts';
-import { bytes, duration, whole } from '../page/format.ts';
+import { bytes, duration, threadsOf, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
+import { savesData, wantsLessMotion } from '../page/wishes.ts';
 import { cssColors, drawMarks, drawPoints, Grid, isDark, placeAt, type Place } from './find-map.ts';
 
 const many = 100_000;
@@ -47,7 +48,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   const forms = find<HTMLFieldSetElement>(section, '#find-forms');
   const chosen = (): Form =>
     find<HTMLInputElement>(forms, 'input:checked').value as Exclude<Form, 'loop'>;
-  const { deviceMemory = 4, connection } = navigator as Device;
+  const { deviceMemory = 4 } = navigator as Navigator & { deviceMemory?: number };
   // A page takes no 430 MB by itself where they may be missing.
   const isShort = deviceMemory <= 4 || matchMedia('(max-width: 40rem)').matches;
   let count = isShort ? few : many;
@@ -204,6 +205,8 @@ export function start(section: HTMLElement, engine: Engine): void {
     }
     if (made.lack) showProblem(section, lackOf(made), true);
     words.textContent = '';
+    find(section, '#find-threads').textContent =
+      made.threads > 0 ? `${threadsOf(made.threads)} against one loop` : '';
     await nextTask();
     state = {
       points: made,
@@ -256,7 +259,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   showCount();
   makeButton.disabled = false;
 
-  if (matchMedia('(prefers-reduced-motion: reduce)').matches || connection?.saveData) return;
+  if (wantsLessMotion() || savesData()) return;
   let isBegun = false;
   const observer = new IntersectionObserver(
     ([entry]) => {
@@ -273,9 +276,6 @@ export function start(section: HTMLElement, engine: Engine): void {
   );
   observer.observe(frame);
 }
-
-/** What some browsers tell of a device. */
-type Device = Navigator & { deviceMemory?: number; connection?: { saveData?: boolean } };
 
 const moves: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
@@ -310,9 +310,11 @@ function keepTimes({ times }: State, results: Search[]): void {
 }
 
 function showResults(section: HTMLElement, state: State, results: Search[]): void {
+  // All in one unit, also those that were measured before.
+  const means = new Map([...state.times].map(([form, times]) => [form, meanOf(times) / 1000]));
+  for (const [form, mean] of means)
+    say(find(section, `#find-ms-${form}`), duration(mean, [...means.values()]));
   for (const { form, agreed } of results) {
-    const seconds = meanOf(state.times.get(form)!) / 1000;
-    say(find(section, `#find-ms-${form}`), duration(seconds));
     if (agreed === undefined || form === 'loop') continue;
     const cell = find(section, `#find-agree-${form}`);
     cell.textContent = `${agreed} of ${state.nearest!.positions.length} agree`;

@@ -328,7 +328,7 @@ function showNow(
   names: string[],
 ): void {
   find(section, '#size-now-title').textContent = `M x N x K = ${dimensions(size)}`;
-  const own = point?.ms.wgemm;
+  const column = Object.values(point?.ms ?? {}).map((ms) => ms / 1000);
   find(section, '#size-now tbody').replaceChildren(
     ...(names.length > 0 ? names : ['wgemm']).map((name) => {
       const line = make('tr');
@@ -341,11 +341,13 @@ function showNow(
       const ms = point?.ms[name];
       const long = point?.tooLong[name];
       line.append(head);
+      // A peer on one thread is compared with wgemm on one.
+      const own = point?.ms[name.endsWith(', 1 thread') ? 'wgemm, 1 thread' : 'wgemm'];
       if (ms !== undefined)
         line.append(
           cell(`${speedText(speedOf(point!, ms))} GOP/s`),
-          cell(duration(ms / 1000)),
-          cell(name === 'wgemm' || own === undefined ? '' : `${figure(ms / own)} x`),
+          cell(duration(ms / 1000, column)),
+          cell(name.startsWith('wgemm') || own === undefined ? '' : `${figure(ms / own)} x`),
         );
       else
         line.append(
