@@ -84,7 +84,9 @@ export async function testMeter(test, tab, { isIsolated }) {
     if (!(Math.abs((numberIn(each) * Number(threads)) / numberIn(times) - 1) < 0.01))
       refuse(`it shows ${times}, and says: ${says}`);
     const heads = await tab.evaluate(() =>
-      [...document.querySelectorAll('#meter-table tbody th')].map(({ innerText }) => innerText),
+      [...document.querySelectorAll('#meter-table tbody th')].map(({ innerText }) =>
+        innerText.trim(),
+      ),
     );
     if (heads.join('; ') !== `wgemm\n${/^\d+ threads?/.exec(says)}; JavaScript\none loop`)
       refuse(`the rows are ${heads.join('; ')}`);

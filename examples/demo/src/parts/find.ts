@@ -75,6 +75,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   // --- search: one at a time, and the newest next ------------------------------------------------
 
   let wanted: number | undefined;
+  let last: number | undefined; // that was searched, or is
   let isSearching = false;
   let isResting = false;
   let lastText = 0;
@@ -87,7 +88,7 @@ export function start(section: HTMLElement, engine: Engine): void {
       while (state && wanted !== undefined) {
         const current = state;
         const index = wanted;
-        wanted = undefined;
+        [wanted, last] = [undefined, index];
         const used = isResting || !has(current, chosen()) ? current.points.forms : [chosen()];
         const results = await engine.nearestTen(index, used);
         if (state !== current) break; // it was freed meanwhile
@@ -117,7 +118,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   };
   /** The loop checks what the page shows, and the words say it. */
   const check = () => {
-    wanted ??= state?.query;
+    wanted ??= last; // it may not have ended
     isResting = true;
     void search();
   };
@@ -226,7 +227,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   const freeVectors = () => {
     endTour();
     clearTimeout(restTimer);
-    wanted = undefined;
+    wanted = last = undefined;
     const { float32, int8, loop } = state!.points.bytes;
     state = undefined;
     void engine.freeVectors();

@@ -3,7 +3,7 @@ import sample from 'virtual:sample';
 import type { ModelFacts, ModelTimes } from '../engine/visitor-model.ts';
 import type { Engine } from '../page/connect.ts';
 import { find, make } from '../page/dom.ts';
-import { bytes, threadsOf, whole } from '../page/format.ts';
+import { bytes, figure, threadsOf, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 
 /** Rows of the table, until the visitor asks for more. */
@@ -101,8 +101,9 @@ function showTimes(section: HTMLElement, { total, threads, steps }: ModelTimes):
   // One unit, and as many decimals, for all: four digits of the sum.
   const decimals = Math.min(5, Math.max(1, 3 - Math.floor(Math.log10(sum || 1))));
   const ms = (time: number) => time.toFixed(decimals);
+  const run = total < 1 ? total.toPrecision(3) : figure(total);
   find(section, '#onnx-total').textContent =
-    `A run takes ${ms(total)} ms on ${threadsOf(threads)}, in ${whole(steps.length)} steps.`;
+    `A run takes ${run} ms on ${threadsOf(threads)}, in ${whole(steps.length)} steps.`;
   const rowOf = (title: string, node: string, time: number, by: string) => {
     const first = make('th', title);
     first.scope = 'row';
