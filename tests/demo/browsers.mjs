@@ -192,6 +192,8 @@ class Tab {
   async paste() {
     await this.evaluate(() => {
       const area = Object.assign(document.createElement('textarea'), { id: 'test-paste' });
+      // In view, or the page would scroll to it, even after this has ended.
+      Object.assign(area.style, { position: 'fixed', top: '0' });
       document.body.append(area);
       area.focus({ preventScroll: true });
     });
