@@ -1,5 +1,6 @@
 // Tests of the meter, and of the peers that it fetches.
 import { refuse } from '../package/results.mjs';
+import { desktop, phone } from '../site/browse.mjs';
 import { expectSooner } from './browsers.mjs';
 
 const titles = { chromium: /Chrome \d/, firefox: /Firefox \d/, webkit: /WebKitGTK \d/ };
@@ -203,4 +204,13 @@ export async function testPeers(test, tab, { demo, isIsolated }) {
     });
   }
   await test('copies the peers too', () => checkCopy(tab));
+  if (isIsolated)
+    await test('shows both peers on the screen of a phone', async () => {
+      await tab.setViewport(phone);
+      try {
+        await expectWhole(tab);
+      } finally {
+        await tab.setViewport(desktop);
+      }
+    });
 }

@@ -67,7 +67,7 @@ const decoded = (text) =>
 
 /** @returns a sentence per fault in the head of a page, or in the files for search engines */
 export function checkHeads(site) {
-  const pages = pagesIn(site).filter((page) => page !== '404.html' && !page.startsWith('demo/'));
+  const pages = pagesIn(site).filter((page) => page !== '404.html');
   const canonicals = new Set();
   const pageOf = new Map(); // of each title and each description
   const errors = pages.flatMap((page) => {

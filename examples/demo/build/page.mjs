@@ -2,6 +2,7 @@
 //   <!-- section NAME -->              the file sections/NAME.html
 //   %SITE%                             where the pages of the guide are
 //   %NAV%                              the links of the head of these pages
+//   %TITLE%, %VERSION% and others      `words`, below
 //   <pre data-code="FILE"></pre>       a file, highlighted, with a button that copies it. Paths
 //                                      start at examples/
 //   <pre data-code="FILE#NAME"></pre>  its lines between `// #region NAME` and `// #endregion`
@@ -9,6 +10,7 @@ import { readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
 import { codeToHtml } from 'shiki';
+import { about, headOf } from '../../../docs/.vitepress/head.mjs';
 import { nav } from '../../../docs/.vitepress/sidebar.mjs';
 
 const demo = resolve(import.meta.dirname, '..');
@@ -30,6 +32,24 @@ const links = nav
   })
   .join('\n        ');
 
+const title = 'Matrix multiplication in your browser | wgemm demo';
+const description =
+  'Measure matrix multiplication in your browser, search 100,000 vectors, run your .onnx file, ' +
+  'and compare wgemm with ONNX Runtime Web and tfjs.';
+
+const words = {
+  TITLE: title,
+  DESCRIPTION: description,
+  SOURCE: about.source,
+  VERSION: about.version,
+  LICENSE: about.license,
+};
+
+/** What pages of the site have in their heads, too. Vite knows the icon. */
+const sharedHead = headOf({ page: 'demo/index.md', title, description })
+  .filter(([, { rel }]) => rel !== 'icon')
+  .map(([tag, attrs]) => ({ tag, attrs, injectTo: 'head' }));
+
 /** Two plugins: index.html must have its sections before Vite reads it. */
 export function page({ site }) {
   let styles = '';
@@ -44,7 +64,8 @@ export function page({ site }) {
               readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
             )
             .replace('%NAV%', links)
-            .replaceAll('%SITE%', site);
+            .replaceAll('%SITE%', site)
+            .replace(/%([A-Z]+)%/g, (found, name) => words[name] ?? found);
           const shown = await showCode(whole);
           styles = shown.styles;
           return shown.html;
@@ -61,6 +82,7 @@ export function page({ site }) {
       transformIndexHtml: {
         order: 'post',
         handler: () => [
+          ...sharedHead,
           { tag: 'script', attrs: { src: `./${theme}` }, injectTo: 'head' },
           { tag: 'link', attrs: { rel: 'stylesheet', href: `./${codeStyles}` }, injectTo: 'head' },
         ],
