@@ -12,6 +12,7 @@ import {
   shownBy,
   shownIn,
   startWaiting,
+  telling,
   textOf,
   whileServing,
   write,
@@ -69,11 +70,7 @@ function component(heading, file) {
 }
 
 /** Calls `live()` with the code of a function, and tells our server the result. */
-const living = (origin, show) => `
-const tell = (body) => fetch('${origin}/result',
-  { method: 'POST', mode: 'no-cors', body: JSON.stringify(body) });
-live(${show}).then((text) => tell({ text }), (error) => tell({ error: String(error) }));
-`;
+const living = (origin, show) => telling(origin, `live(${show})`);
 
 const viteFiles = (plugin, config = '') => ({
   'counted.js': counted,
@@ -123,7 +120,7 @@ async function liveTwice() {
     await new Promise((resolve) => setTimeout(resolve, 50));
   return text + '; ' + document.querySelector('p')?.textContent;
 }
-${living(origin, '').replace('live()', 'liveTwice()')}`,
+${telling(origin, 'liveTwice()')}`,
     }),
   );
   check(found, `${lived(develops ? 4 : 2)}; 7 10 15 22`);
@@ -326,7 +323,7 @@ onMount(() => {${living(waiting.origin, '(is) => (isShown = is)')}});
   }
 }
 
-/** A page of Astro, whose server part computes while the page is built. */
+/** The page of the guide, built by Astro, with a script that tells what the page shows. */
 export const testAstro = async (project) =>
   check(
     await openBuilt(project, 'dist', async (origin) => {

@@ -31,15 +31,16 @@ export const product = `async function product({ createGemm }) {
 `;
 export const expected = '7,10,15,22';
 
-export const telling = (origin) => `
+/** A page's script that tells our server what a promise becomes. */
+export const telling = (origin, promise) => `
 const tell = (body) => fetch('${origin}/result',
   { method: 'POST', mode: 'no-cors', body: JSON.stringify(body) });
-product({ createGemm }).then((text) => tell({ text }), (error) => tell({ error: String(error) }));
+${promise}.then((text) => tell({ text }), (error) => tell({ error: String(error) }));
 `;
 
 /** A page's script that tells the product to our server. */
 export const script = (origin, entry = 'wgemm') =>
-  `import { createGemm } from '${entry}';\n${product}${telling(origin)}`;
+  `import { createGemm } from '${entry}';\n${product}${telling(origin, 'product({ createGemm })')}`;
 
 export function write(project, files) {
   for (const [name, text] of Object.entries(files)) {
