@@ -43,7 +43,7 @@ async function multipliedStrictly() {
   }
 }
 
-/** Multiplies the matrices of code/bits.mjs, which a visitor may paste: its hash is this one. */
+/** Multiplies the matrices of code/bits.mjs: a visitor who pastes that code gets the same hash. */
 function multiplied(wg: Gemm) {
   const matrix = (seed: number) => ({
     data: Float32Array.from({ length: size * size }, (_, i) => ((seed * i) % 1009) / 1009 - 0.5),

@@ -32,7 +32,7 @@ export interface Points {
   /** The cluster of each vector. */
   clusterOf: Uint8Array;
   forms: Form[];
-  /** Of wgemm; 0 if there is no wgemm. The loop has one. */
+  /** Threads of wgemm, or 0 if there is no wgemm. The plain loop has one thread. */
   threads: number;
   /** Bytes of the vectors: of each index, and of the rows that the loop reads. */
   bytes: Record<Form, number>;
@@ -111,11 +111,11 @@ export function nearestTen(index: number, forms: Form[]): Search[] {
   return searches;
 }
 
-/** Ticks of the clock that a time has, and ms after which it has enough of them. */
+/** A timing spans this many ticks of the clock, or this many ms if they are fewer. */
 const enough = { ticks: 10, ms: 10 };
 let tick: number | undefined;
 
-/** Calls a search, again while the clock is too coarse to tell its time. */
+/** Times a search, which it repeats until the clock is fine enough to tell the time. */
 function timed(search: () => Nearest): { found: Nearest; ms: number } {
   tick ??= clockTick();
   const least = Math.min(enough.ticks * tick, enough.ms);

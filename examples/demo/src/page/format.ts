@@ -7,7 +7,7 @@
 export const whole = (value: number): string =>
   String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ',');
 
-/** Three significant digits, as 0.123, 1.23, 12.3 and 123; whole from 100 on. */
+/** Three significant digits, as 1.23, 12.3 and 123. Below 1, two decimals. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return '-';
   if (value >= 99.95) return whole(value);
@@ -17,7 +17,7 @@ export function figure(value: number): string {
 /**
  * Seconds as ns, us, ms or s.
  *
- * @param column all times of a column, which get one unit: the largest in which none is below 0.1
+ * @param column all times of a column. They get one unit: the largest in which none is below 0.1
  */
 export function duration(seconds: number, column?: number[]): string {
   const deciding = column ? 10 * Math.min(...column) : seconds;

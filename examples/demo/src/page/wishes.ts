@@ -1,6 +1,6 @@
-/** What the visitor has told the browser to spare. */
+/** What visitors ask of all pages, by settings of their browser. */
 
-/** Data: the page then fetches only what is asked for. Not every browser tells. */
+/** Whether the visitor wants pages to fetch less. Only some browsers tell. */
 export const savesData = (): boolean =>
   (navigator as Navigator & { connection?: { saveData?: boolean } }).connection?.saveData === true;
 

@@ -7,7 +7,7 @@ import { idle } from '../page/idle.ts';
 /** GOP/s of the product by wgemm, and by a loop of plain JavaScript. */
 export interface Speeds {
   wgemm: number;
-  /** Of wgemm. The loop has one. */
+  /** Threads of wgemm. The plain loop has one thread. */
   threads: number;
   javascript?: number | undefined;
 }

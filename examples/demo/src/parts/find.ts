@@ -75,7 +75,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   // --- search: one at a time, and the newest next ------------------------------------------------
 
   let wanted: number | undefined;
-  let last: number | undefined; // that was searched, or is
+  let last: number | undefined; // the vector of the last search, which may not have ended
   let isSearching = false;
   let isResting = false;
   let lastText = 0;
@@ -118,7 +118,7 @@ export function start(section: HTMLElement, engine: Engine): void {
   };
   /** The loop checks what the page shows, and the words say it. */
   const check = () => {
-    wanted ??= last; // it may not have ended
+    wanted ??= last;
     isResting = true;
     void search();
   };
@@ -311,7 +311,7 @@ function keepTimes({ times }: State, results: Search[]): void {
 }
 
 function showResults(section: HTMLElement, state: State, results: Search[]): void {
-  // All in one unit, also those that were measured before.
+  // All times have one unit, also times of earlier searches.
   const means = new Map([...state.times].map(([form, times]) => [form, meanOf(times) / 1000]));
   for (const [form, mean] of means)
     say(find(section, `#find-ms-${form}`), duration(mean, [...means.values()]));

@@ -84,17 +84,17 @@ function showSpeeds(section: HTMLElement, speeds: FormSpeed[]): void {
   }
 }
 
-/** What 4 bits are for, in words: compared with float32, and with int8, which may be as fast. */
+/** The bytes and the speed of 4 bits in words, compared with float32 and with int8. */
 function gainOf(speeds: FormSpeed[]): string {
   const of = (form: LlmForm) => speeds.find(({ name }) => name === form)!;
   const own = of('4 bits');
-  const [first, ...others] = (['float32', 'int8'] as const).map((name) => {
+  const gains = (['float32', 'int8'] as const).map((name) => {
     const other = of(name);
     const part = Math.round((100 * own.bytes) / other.bytes);
     const times = (own.tokensPerSecond / other.tokensPerSecond).toFixed(2);
     return `${part}% of the bytes of ${name} at ${times} times its speed`;
   });
-  return `4 bits: ${first}, and ${others.join()}.`;
+  return `4 bits: ${gains.join(', and ')}.`;
 }
 
 /** Characters at the start that two texts share. One of them may have grown further. */

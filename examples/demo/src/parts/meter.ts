@@ -152,7 +152,7 @@ function showTable(section: HTMLElement, products: MeterFigures[], threads: numb
   if (figures) showFigure({ wgemm: figures[ours]!, threads, javascript: figures.JavaScript });
 }
 
-/** What a row ran on; '' if its name says so. */
+/** The threads of a row; '' if its name states them. */
 function whatRuns(name: string, threads: number): string {
   if (name === ours) return threadsOf(threads);
   if (name === 'JavaScript') return 'one loop';
@@ -160,7 +160,7 @@ function whatRuns(name: string, threads: number): string {
   return peer ? threadsOf(peer.threads) : '';
 }
 
-/** A figure, and how many times as fast wgemm is: on one thread if the name says so. */
+/** A figure, and how many times as fast wgemm is. A row on one thread counts wgemm on one. */
 function cellOf(products: MeterFigures[], id: string, name: string) {
   const figures = products.find((product) => product.id === id)?.figures ?? {};
   const value = figures[name];

@@ -6,7 +6,7 @@ import { find, make } from '../page/dom.ts';
 import { bytes, figure, threadsOf, whole } from '../page/format.ts';
 import { runJob, showProblem } from '../page/job.ts';
 
-/** Rows of the table, until the visitor asks for more. */
+/** Rows that the table shows until the visitor asks for more. */
 const most = 20;
 
 export function start(section: HTMLElement, engine: Engine): void {
@@ -98,7 +98,7 @@ const sizesIn = (section: HTMLElement): Record<string, number> =>
 function showTimes(section: HTMLElement, { total, threads, steps }: ModelTimes): void {
   const sum = steps.reduce((before, { time }) => before + time, 0);
   const share = (time: number) => (sum > 0 ? `${Math.round((100 * time) / sum)}%` : '-');
-  // One unit, and as many decimals, for all: four digits of the sum.
+  // All times are in ms, with as many decimals as give the sum four digits.
   const decimals = Math.min(5, Math.max(1, 3 - Math.floor(Math.log10(sum || 1))));
   const ms = (time: number) => time.toFixed(decimals);
   const run = total < 1 ? total.toPrecision(3) : figure(total);

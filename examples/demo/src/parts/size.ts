@@ -341,7 +341,7 @@ function showNow(
       const ms = point?.ms[name];
       const long = point?.tooLong[name];
       line.append(head);
-      // A peer on one thread is compared with wgemm on one.
+      // The page compares a peer on one thread with wgemm on one.
       const own = point?.ms[name.endsWith(', 1 thread') ? 'wgemm, 1 thread' : 'wgemm'];
       if (ms !== undefined)
         line.append(
