@@ -5,7 +5,7 @@
 //     DATE-MACHINE; the run itself tells its engine, its threads and its kind
 // README.md has the newest run of Chromium on one thread, as the home page has. The table of models
 // has a column per number of threads, of the processor that ran them last. Each table stands
-// between two comments; the text of the badges is in their line.
+// between two comments. The line of the badges in README.md has their text.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { caseNamed, ownOf, peersOf, rangeOf, rateOf } from '../docs/.vitepress/data/cases.mjs';

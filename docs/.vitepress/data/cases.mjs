@@ -12,7 +12,7 @@ export const fastest = (contestants) =>
 
 export const caseNamed = ({ cases }, wanted) => cases.find(({ name }) => name === wanted);
 
-/** The faster of these forms. */
+/** The fastest of the usual forms of wgemm. */
 export const ownOf = ({ contestants }) =>
   fastest(contestants.filter(({ name }) => usual.includes(name)));
 

@@ -31,7 +31,7 @@ export function nameOf(machine, run) {
 /** '2026-11-28-zen5-chromium-1' -> ['zen', '5'] */
 export const processorOf = (id) => /^\d{4}-\d\d-\d\d-([a-z]+)(\d+)/.exec(id).slice(1);
 
-/** 'AMD EPYC (Zen 5)', of the name of a run and of the processor that the run states. */
+/** 'AMD EPYC (Zen 5)', from the name of a run and the processor that the run states. */
 export function machineOf(id, processor) {
   const [family, generation] = processorOf(id);
   const maker = processor.split(',')[0].replace(/\(R\)| Processor/g, '');
