@@ -15,7 +15,7 @@ const usual = {
   goOn: () => true,
 };
 
-/** Ticks of a coarse clock that a timing has, as long as they take no longer than that. */
+/** A timing spans this many ticks of a coarse clock, unless they take longer than `mostMs`. */
 const coarse = { ticks: 15, mostMs: 25 };
 let tick;
 
@@ -73,7 +73,7 @@ export async function race(contestants, options = {}) {
         await run(1); // wakes threads
       }
       const ms = await timeOf(run, times);
-      // Another program slowed it down while it was tried: the clock tells nothing of so little.
+      // Too short for the clock: other programs slowed down the calls that chose `times`.
       if (ms * times < sampleMs / 4) entrant.times *= 2;
       else samples.push(ms);
     }

@@ -37,7 +37,7 @@ export async function testCode(test, tab) {
       refuse(`${shown.length} pieces of code import ${others.join()}`);
   });
   await test('copies it', async () => {
-    // What its part measures first moves the button.
+    // Lines that the meter shows when it starts move the button.
     await tab.reveal('#meter');
     await tab.waitFor('the meter', () => 'started' in document.querySelector('#meter').dataset);
     await tab.click('#meter > .code .copy');

@@ -69,7 +69,7 @@ const shownIn = (tab) =>
 export const isOfModels = (path) =>
   /\/(onnx|visitor-\w+)-[^/]*\.js$/.test(path) || /-models-[^/]*\.wasm$|\.onnx$/.test(path);
 
-/** The rows that are shown, of how many; and the last row has their sum. */
+/** Refuses other counts of rows and of shown rows, and a last row that is not the sum. */
 async function expectSum(tab, count, seen) {
   const { rows, all, ...state } = await shownIn(tab);
   if (rows.length !== count || state.seen !== seen)

@@ -10,7 +10,10 @@ const square = (dtype, size) => ({
   ...{ operation: 'gemm', dtype, m: size, n: size, k: size },
 });
 
-/** Most calls take a millisecond or two: on a busy machine, the best of longer calls is higher. */
+/**
+ * Most calls take a millisecond or two. On a busy machine, other programs slow down even the
+ * fastest of longer calls.
+ */
 const cases = [
   square('float32', 1024),
   square('float32', 512),

@@ -68,7 +68,7 @@ describe('a recipe', () => {
       expect(page).toMatch(/\n\nUse it [^]*?\. The main calls? (is|are)\s/);
       const [, calls = ''] = /The main calls? (?:is|are)\s([^]*?)\n\n/.exec(page) ?? [];
       expect(calls).toMatch(/\]\(\.\.\/(operators|guide)\/[a-z-]+\.md/);
-      expect(page).toMatch(/```js\n[^]*?```\n[^]*?(prints|print)[^]*?:\n\n```text\n/);
+      expect(page).toMatch(/```js\n[^]*?```\n[^]*?prints?[^]*?:\n\n```text\n/);
       expect(list).toContain(`](${name})`);
     },
   );
