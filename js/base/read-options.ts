@@ -3,7 +3,7 @@ import { classOf } from './arrays.js';
 import { ArgumentError, describe } from './errors.js';
 import { handleIn, has, isList, isReadable, unpolluted } from './properties.js';
 
-/** @internal Advice on how an operation is called, for some of them. */
+/** @internal How to call some operations, as errors advise. */
 export const callOf: Readonly<Record<string, string | undefined>> = {
   gemm: 'call gemm(a, b, c or null, options)',
   matmul: 'call matmul(src, weights, bias or null, options)',
@@ -77,7 +77,7 @@ function unknownOption(
   const mistaken =
     classOf(options) ??
     (isList(options) ? describe(options) : undefined) ??
-    handleIn(options)?.replace(/ (in|of) .*/, '') ??
+    handleIn(options)?.replace(/ (in|of) .*/, '') ?? // 'packed weights'
     (has(options, 'data') ? 'a tensor' : undefined);
   if (what === 'options' && mistaken !== undefined) {
     const rule = callOf[op] ?? `it must be an object with ${allowed.join(', ')}`;

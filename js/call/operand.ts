@@ -115,7 +115,7 @@ export function readTensor(
   return readPlain(reader, op, name, value, arrays);
 }
 
-/** Whether an object is what braces make. */
+/** Whether an object is a literal. */
 const isLiteral = (value: object) => Object.getPrototypeOf(value) === Object.prototype;
 
 /** Reads an object that is not a handle. Handles have other prototypes, which cannot change. */
@@ -153,7 +153,7 @@ function notTensor(op: string, name: string, found: string, advice?: string): Ar
   return new ArgumentError(op, name, message);
 }
 
-/** Throws for an object that has no data: for options, a matrix of another library and so on. */
+/** Throws for an object without data: options, a matrix of another library and so on. */
 function checkMistaken(op: string, name: string, value: object): void {
   const mistaken = kindOf(value);
   if (mistaken !== undefined)
@@ -180,8 +180,8 @@ function checkOurs(op: string, name: string, value: object): void {
 
 /**
  * @internal Reads the array of a tensor, and its type. `allowed`: the types that an array of each
- * class may hold. `found`: the class of the array. `arrays`: the classes that errors offer; if
- * undefined, all that are allowed.
+ * class may hold. `found`: the class of the array. `arrays`: the classes that errors offer.
+ * Default: all allowed.
  */
 export function readData(
   op: string,

@@ -301,6 +301,7 @@ export class Core {
     const argument = renamed(this.text(this.module.errorArgument()));
     let message = renamed(this.text(this.module.errorMessage()));
     if (where !== undefined) message = message.replace(/^\w+/, where);
+    // The core does not state the limit.
     if (message.endsWith(' in use')) message += `, and ${this.#limit}`;
     throw ErrorClass
       ? new ErrorClass(op, argument, message)

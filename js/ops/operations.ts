@@ -38,7 +38,7 @@ const operation = <N extends string>(number: number, row: Row<N>): Operation<N> 
   explain: (module, reserved) => module.explain(number, reserved),
 });
 
-/** @param parameters the operands before `matrices` */
+/** A product's row. @param parameters the operands before `matrices` */
 const product = <N extends string>(
   number: number,
   matrices: Product['matrices'],
