@@ -1,6 +1,6 @@
 /** Reads objects of options. */
 import { classOf } from './arrays.js';
-import { ArgumentError, describe } from './errors.js';
+import { ArgumentError, describe, isPromise } from './errors.js';
 import { handleIn, has, isList, isReadable, unpolluted } from './properties.js';
 
 /** @internal How to call some operations, as errors advise. */
@@ -33,11 +33,18 @@ export function readOptions(
       `${op}: ${what} is ${describe(options)}; it must be an object`,
     );
   }
+  let isBare = true;
   // Object.keys() would make an array.
   for (const key in options) {
+    isBare = false;
     if (allowed.includes(key) || besides.includes(key)) continue;
     if (Object.prototype.hasOwnProperty.call(options, key))
       throw unknownOption(op, options, key, what, allowed);
+  }
+  // Properties may be inherited, or not enumerable.
+  if (isBare && !allowed.some((key) => has(options, key))) {
+    const found = mistakenFor(options) ?? tagOf(options);
+    if (found !== undefined) throw notOptions(op, what, found, allowed);
   }
   return unpolluted(options, allowed);
 }
@@ -67,6 +74,33 @@ export function readInputs(
   );
 }
 
+/** What stands where options must be, if a call that takes arrays and tensors may confuse them. */
+function mistakenFor(options: object): string | undefined {
+  return (
+    classOf(options) ??
+    (isList(options) || isPromise(options) ? describe(options) : undefined) ??
+    handleIn(options)?.replace(/ (in|of) .*/, '') ?? // 'packed weights'
+    (has(options, 'data') ? 'a tensor' : undefined)
+  );
+}
+
+/** The class of an object without properties, such as `Map`; undefined if it may hold options. */
+function tagOf(options: object): string | undefined {
+  const tag = Object.prototype.toString.call(options).slice(8, -1);
+  return tag === 'Object' ? undefined : tag;
+}
+
+function notOptions(
+  op: string,
+  what: string,
+  found: string,
+  allowed: readonly string[],
+): ArgumentError {
+  const call = what === 'options' ? callOf[op] : undefined;
+  const rule = call ?? `it must be an object with ${allowed.join(', ')}`;
+  return new ArgumentError(op, what, `${op}: ${what} is ${found}; ${rule}`);
+}
+
 function unknownOption(
   op: string,
   options: object,
@@ -74,14 +108,9 @@ function unknownOption(
   what: string,
   allowed: readonly string[],
 ): ArgumentError {
-  const mistaken =
-    classOf(options) ??
-    (isList(options) ? describe(options) : undefined) ??
-    handleIn(options)?.replace(/ (in|of) .*/, '') ?? // 'packed weights'
-    (has(options, 'data') ? 'a tensor' : undefined);
-  if (what === 'options' && mistaken !== undefined) {
-    const rule = callOf[op] ?? `it must be an object with ${allowed.join(', ')}`;
-    return new ArgumentError(op, what, `${op}: options is ${mistaken}; ${rule}`);
+  if (what === 'options' || what === 'inputs') {
+    const mistaken = mistakenFor(options);
+    if (mistaken !== undefined) return notOptions(op, what, mistaken, allowed);
   }
   const kind = /^(op|in)/.test(what) ? what.slice(0, -1) : `property of ${what}`;
   const found = `the ${kind} ${describe(key)} is not known`;

@@ -128,6 +128,10 @@ const wrongOptions = (rule: string, names: string): Readonly<Record<string, Row>
   [`options is Float32Array; ${rule}`]: argument('options', { options: new Float32Array(4) }),
   [`options is a tensor; ${rule}`]: argument('options', { options: floats([2, 2]) }),
   [`options is packed weights; ${rule}`]: argument('options', (h) => ({ options: h.forGemm })),
+  [`options is Map; ${rule}`]: argument('options', { options: new Map([['alpha', 2]]) }),
+  [`options is a promise, which must be awaited; ${rule}`]: argument('options', {
+    options: Promise.resolve({ alpha: 2 }),
+  }),
   [`the option "foo" is not known; it must be one of ${names}`]: argument('foo', {
     options: { foo: undefined },
   }),
@@ -498,10 +502,12 @@ export const ofJavaScript: Table = {
       inputs: null,
     }),
     'inputs is a revoked proxy; it must be an object': argument('inputs', { inputs: revoked() }),
-    [`the input "0" is not known; it must be one of ${inputsOfQGemm}; options come second`]:
-      argument('0', { inputs: [1, 2] }),
-    [`the input "data" is not known; it must be one of ${inputsOfQGemm}; options come second`]:
-      argument('data', { inputs: floats([2, 2]) }),
+    [`inputs is an array; it must be an object with ${inputsOfQGemm}`]: argument('inputs', {
+      inputs: [1, 2],
+    }),
+    [`inputs is a tensor; it must be an object with ${inputsOfQGemm}`]: argument('inputs', {
+      inputs: floats([2, 2]),
+    }),
     [`A is undefined; ${aTensor}`]: argument('A', { inputs: {} }),
     [`the input "a_scale" is not known; it must be one of ${inputsOfQGemm}; options come second`]:
       argument('a_scale', { a_scale: 1 }),
@@ -574,8 +580,9 @@ export const ofJavaScript: Table = {
     [`inputs is null; it must be an object with ${inputsOfLinear}`]: argument('inputs', {
       inputs: null,
     }),
-    [`the input "data" is not known; it must be one of ${inputsOfLinear}; options come second`]:
-      argument('data', { inputs: floats([2, 2]) }),
+    [`inputs is a tensor; it must be an object with ${inputsOfLinear}`]: argument('inputs', {
+      inputs: floats([2, 2]),
+    }),
     [`the input "out" is not known; it must be one of ${inputsOfLinear}; options come second`]:
       argument('out', { inputs: { out: 1 } }),
     [`yZeroPoint is -1, which uint8 cannot hold; ${inRange}`]: argument('yZeroPoint', {

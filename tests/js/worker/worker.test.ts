@@ -971,7 +971,7 @@ describe('refuses as wgemm does', () => {
         await rejected(wg.gemm(square(), square(), null, options as never)),
         thrown(() => here.gemm(square(), square(), null, options as never)),
       );
-    for (const options of [null, undefined, [], {}, new Map(), Object.create(null)] as unknown[])
+    for (const options of [null, undefined, {}, Object.create(null)] as unknown[])
       await expectSame('gemm', () => [square(), square(), null, options]);
   });
 
