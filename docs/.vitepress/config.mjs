@@ -33,17 +33,17 @@ export default defineConfig({
   },
   transformPageData(page) {
     const file = join(docs, page.filePath);
-    if (page.params?.description) return { description: page.params.description };
-    if (page.description || !existsSync(file)) return undefined;
     const { relativePath, title } = page;
+    const given = page.params?.description || page.description;
+    const reference = aboutReference(relativePath, title);
     const isRecipe = relativePath.startsWith('recipes/');
     return {
-      description: describe(file),
+      ...reference,
       ...(isRecipe && {
         titleTemplate: ':title | wgemm recipes',
         frontmatter: { ...page.frontmatter, aside: false, pageClass: 'recipe' },
       }),
-      ...aboutReference(relativePath, title),
+      description: given || reference.description || (existsSync(file) ? describe(file) : ''),
     };
   },
   transformHead: headOf,

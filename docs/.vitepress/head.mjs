@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
 export const root = join(import.meta.dirname, '..', '..');
-const { version, license, homepage, repository, description } = JSON.parse(
+const { version, license, homepage, repository, description, exports } = JSON.parse(
   readFileSync(join(root, 'package.json'), 'utf8'),
 );
 
@@ -75,11 +75,9 @@ export function describe(file, most = lengths.most) {
  * @param page its path in docs/
  */
 export function aboutReference(page, title) {
-  const entry =
-    /^reference\/(wgemm\/(?:inline|linear|onnx|search|tfjs|weights|worker)|wgemm)\//.exec(
-      page,
-    )?.[1];
-  if (!entry || page.endsWith('/index.md')) return {};
+  if (!page.startsWith('reference/wgemm/') || page.endsWith('/index.md')) return {};
+  const [, name, folder] = page.split('/');
+  const entry = exports[`./${folder}`] ? `${name}/${folder}` : name;
   const start = `${title} in the JavaScript API of ${entry}: `;
   const text = describe(join(root, 'docs', page), lengths.most - start.length);
   return { description: `${start}${text}`, titleTemplate: `:title | ${entry} API` };

@@ -74,7 +74,7 @@ export function readInputs(
   );
 }
 
-/** What stands where options must be, if a call that takes arrays and tensors may confuse them. */
+/** An array, a promise, a handle or a tensor in the place of options; undefined for others. */
 function mistakenFor(options: object): string | undefined {
   return (
     classOf(options) ??

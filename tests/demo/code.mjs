@@ -12,6 +12,24 @@ const files = readdirSync(folder);
 /** What code says in a comment that it prints everywhere. */
 const promised = /^\/\/ Everywhere: (\w+)$/m;
 
+/** Presses the button that copies, and refuses another text in the clipboard. */
+export async function expectCopies(tab, box, expected) {
+  const button = `${box} .copy`;
+  await tab.click(button);
+  const said = await tab.waitFor(
+    'the copy',
+    (button) => {
+      const { textContent } = document.querySelector(button);
+      return textContent !== 'Copy' && textContent;
+    },
+    { args: [button] },
+  );
+  if (said !== 'Copied') return said; // the browser does not let the page
+  const text = await tab.paste();
+  if (text !== expected) refuse(`it copied: ${text}`);
+  return said;
+}
+
 export async function testCode(test, tab) {
   await test('runs as it is', async () => {
     for (const file of files) {
@@ -40,14 +58,7 @@ export async function testCode(test, tab) {
     // Lines that the meter shows when it starts move the button.
     await tab.reveal('#meter');
     await tab.waitFor('the meter', () => 'started' in document.querySelector('#meter').dataset);
-    await tab.click('#meter > .code .copy');
-    const said = await tab.waitFor('the copy', () => {
-      const { textContent } = document.querySelector('#meter > .code .copy');
-      return textContent !== 'Copy' && textContent;
-    });
-    if (said !== 'Copied') return said; // the browser does not let the page
-    const text = await tab.paste();
-    if (text !== readFileSync(join(folder, 'meter.mjs'), 'utf8').trimEnd()) refuse(text);
-    return said;
+    const code = readFileSync(join(folder, 'meter.mjs'), 'utf8').trimEnd();
+    return await expectCopies(tab, '#meter > .code', code);
   });
 }

@@ -136,10 +136,9 @@ export async function testOnnx(test, tab) {
       () => document.querySelector('#onnx-steps').tBodies[0].rows.length > 8,
     );
     await untilDone(tab);
-    const { notice, total } = await shownIn(tab);
+    const { notice, total, rows } = await shownIn(tab);
     if (notice) refuse(`it says: ${notice}`);
-    const count = (await shownIn(tab)).rows.length;
-    await expectSum(tab, count, count);
+    await expectSum(tab, rows.length, rows.length);
     // No box hides a row.
     const hidden = await tab.evaluate(() => {
       const { scrollHeight, clientHeight } = document.querySelector('#onnx .scroll');

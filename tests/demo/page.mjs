@@ -5,6 +5,7 @@ import { refuse } from '../package/results.mjs';
 import { desktop } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
 import { startBrowser } from './browsers.mjs';
+import { expectCopies } from './code.mjs';
 import { drawSeven } from './digit.mjs';
 import { isModel } from './llm.mjs';
 import { expectNoPeers } from './meter.mjs';
@@ -89,15 +90,7 @@ export async function testHead(test, tab) {
       return { bottom: bottom + scrollY, fold: innerHeight };
     });
     if (bottom > fold) refuse(`it ends at ${bottom} of ${fold} pixels`);
-    await tab.click('.install .copy');
-    const said = await tab.waitFor('the copy', () => {
-      const { textContent } = document.querySelector('.install .copy');
-      return textContent !== 'Copy' && textContent;
-    });
-    if (said !== 'Copied') return said; // the browser does not let the page
-    const text = await tab.paste();
-    if (text !== 'npm install wgemm') refuse(`it copied: ${text}`);
-    return said;
+    return await expectCopies(tab, '.install', 'npm install wgemm');
   });
   await test('stores light and dark as the site does', async () => {
     const look = () =>

@@ -41,7 +41,7 @@ export async function createGemm(options) {
 const isComplete = () => instances.length === asked;
 const alive = () => instances.filter(({ disposed }) => !disposed).length;
 const text = () => document.querySelector('p')?.textContent ?? '';
-async function until(isTrue) {
+export async function until(isTrue) {
   for (let tries = 0; tries < 100 && !failure && !isTrue(); ++tries) await sleep(50);
 }
 export async function live(show) {
@@ -81,14 +81,14 @@ export default { base: '/app/', plugins: [plugin()], ${config} };\n`,
 });
 
 /** A page of Vite, built or in development. */
-async function openVite(project, { develops }, write) {
+async function openVite(project, { develops }, writeApp) {
   if (!develops)
     return await openBuilt(project, 'dist', async (origin) => {
-      write(origin);
+      writeApp(origin);
       await npx(project, ['vite', 'build']);
     });
   const waiting = await startWaiting();
-  write(waiting.origin);
+  writeApp(waiting.origin);
   const command = ['npx', 'vite', '--port', 'PORT', '--host', '127.0.0.1'];
   try {
     return await whileServing(project, command, (url) => shownBy(waiting, `${url}/app/`));
@@ -108,7 +108,7 @@ export async function testReact(project, { develops }) {
       'main.js': "import './main.jsx';\n",
       'main.jsx': `import { StrictMode, Suspense } from 'react';
 import { createRoot } from 'react-dom/client';
-import { live } from './counted.js';
+import { live, until } from './counted.js';
 import { Product } from './Product.jsx';
 import { Shared } from './Shared.jsx';
 const root = createRoot(document.querySelector('#root'));
@@ -116,8 +116,7 @@ const show = (component) => root.render(<StrictMode>{component}</StrictMode>);
 async function liveTwice() {
   const text = await live((isShown) => show(isShown && <Product />));
   show(<Suspense><Shared /></Suspense>);
-  for (let tries = 0; tries < 100 && !document.querySelector('p'); ++tries)
-    await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(() => document.querySelector('p'));
   return text + '; ' + document.querySelector('p')?.textContent;
 }
 ${telling(origin, 'liveTwice()')}`,
@@ -331,12 +330,13 @@ export const testAstro = async (project) =>
         'astro.config.mjs': "export default { base: '/app' };\n",
         'src/pages/index.astro': `${guided('Astro')}
 <script>
-  const text = () => document.querySelector('#product').textContent;
-  for (let tries = 0; tries < 100 && !text(); ++tries)
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  fetch('${origin}/result',
-    { method: 'POST', mode: 'no-cors', body: JSON.stringify({ text: text() }) });
-</script>
+  async function shown() {
+    const product = document.querySelector('#product');
+    for (let tries = 0; tries < 100 && !product.textContent; ++tries)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    return product.textContent;
+  }
+${telling(origin, 'shown()')}</script>
 `,
       });
       await npx(project, ['astro', 'build']);

@@ -1,8 +1,7 @@
 // Assembles index.html at build time:
 //   <!-- section NAME -->              the file sections/NAME.html
-//   %SITE%                             where the pages of the guide are
-//   %NAV%                              the links of the head of these pages
-//   %TITLE%, %VERSION% and others      `words`, below
+//   %NAV%                              the links of the head of the site
+//   %SITE%, %TITLE% and others         where the pages of the site are, and `words`, below
 //   <pre data-code="FILE"></pre>       a file, highlighted, with a button that copies it. Paths
 //                                      start at examples/
 //   <pre data-code="FILE#NAME"></pre>  its lines between `// #region NAME` and `// #endregion`
@@ -64,8 +63,7 @@ export function page({ site }) {
               readFileSync(join(demo, 'sections', `${name}.html`), 'utf8'),
             )
             .replace('%NAV%', links)
-            .replaceAll('%SITE%', site)
-            .replace(/%([A-Z]+)%/g, (found, name) => words[name] ?? found);
+            .replace(/%([A-Z]+)%/g, (found, name) => ({ ...words, SITE: site })[name] ?? found);
           const shown = await showCode(whole);
           styles = shown.styles;
           return shown.html;

@@ -32,7 +32,7 @@ export interface Points {
   /** The cluster of each vector. */
   clusterOf: Uint8Array;
   forms: Form[];
-  /** Threads of wgemm, or 0 if there is no wgemm. The plain loop has one thread. */
+  /** How many threads wgemm uses; 0 if wgemm cannot run. The plain loop uses one. */
   threads: number;
   /** Bytes of the vectors: of each index, and of the rows that the loop reads. */
   bytes: Record<Form, number>;

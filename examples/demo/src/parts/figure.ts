@@ -7,7 +7,7 @@ import { idle } from '../page/idle.ts';
 /** GOP/s of the product by wgemm, and by a loop of plain JavaScript. */
 export interface Speeds {
   wgemm: number;
-  /** Threads of wgemm. The plain loop has one thread. */
+  /** How many threads wgemm uses. The plain loop uses one. */
   threads: number;
   javascript?: number | undefined;
 }
