@@ -1,7 +1,7 @@
 // Bundles the API tests for a browser: the tests of tests/js that need no Node. The package itself
 // stays out of the bundle and is loaded from dist/, as it ships.
 import { readdirSync } from 'node:fs';
-import { join, posix, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { build } from 'esbuild';
 import { root } from '../../scripts/run.mjs';
 
@@ -13,16 +13,15 @@ const names = readdirSync(tests, { recursive: true })
   .map((name) => name.replaceAll('\\', '/'))
   .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.node.test.ts'));
 
-/** Provides `tests` of 'all-tests': by name of the file, a function that imports it. */
+/** Provides `tests` of 'all-tests': by path of the file in tests/js, a function that imports it. */
 export const allTests = {
   name: 'all tests',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^all-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }));
     onLoad({ filter: /.*/, namespace: 'tests' }, () => {
-      const imports = names.map((name) => {
-        const [key, path] = [posix.basename(name), `./${name}`].map((text) => JSON.stringify(text));
-        return `  ${key}: () => import(${path}),\n`;
-      });
+      const imports = names.map(
+        (name) => `  ${JSON.stringify(name)}: () => import(${JSON.stringify(`./${name}`)}),\n`,
+      );
       return { contents: `export const tests = {\n${imports.join('')}};`, resolveDir: tests };
     });
   },

@@ -19,12 +19,12 @@ import { isolation, startServer, strictPolicy } from './server.mjs';
 // all columns of a large one occur.
 const smokeParts = 13;
 const smokeTests = [
-  'gemm.test.ts',
-  'qgemm.test.ts',
-  'matmul.test.ts',
-  'onnx-model.test.ts',
-  'threads.test.ts',
-  'worker.test.ts',
+  'ops/gemm.test.ts',
+  'ops/qgemm.test.ts',
+  'ops/matmul.test.ts',
+  'onnx/onnx-model.test.ts',
+  'instance/threads.test.ts',
+  'worker/worker.test.ts',
   'own-cases.jsonl',
 ];
 const timeout = 240; // seconds for a row; the slowest takes a quarter of it here
@@ -76,7 +76,7 @@ function rowsOf(engine, { smoke, cdn }) {
     isolated: true,
     unshared: true,
     task: 'suite',
-    only: 'threads.test.ts,own-cases.jsonl',
+    only: 'instance/threads.test.ts,own-cases.jsonl',
   }));
   return [...suites, ...refusals, ...(engine === 'webkit' ? unshared : []), ...fromCdn];
 }

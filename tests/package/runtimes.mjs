@@ -51,7 +51,16 @@ async function bundleStrict(project) {
 }
 
 /** API tests that take seconds: CI leaves the others to `npm run test:everywhere`. */
-const fastTests = ['activation', 'builds', 'errors', 'foreign', 'hostile', 'serialize', 'threads'];
+const fastTests = [
+  'call/errors',
+  'call/hostile',
+  'convert/foreign',
+  'instance/builds',
+  'instance/threads',
+  'ops/activation',
+  'ops/serialize',
+  'search/threads',
+];
 
 /** Bundles the API tests. They use dist/ and the packages of this clone. */
 async function bundleApi() {

@@ -34,23 +34,27 @@ const leaveTo =
 
 /**
  * @param settings `place`
- *   `only`: names of test files and files of vectors; absent: all of them
+ *   `only`: paths of test files in tests/js, and names of files of vectors; absent: all of them
  *   `part`, `parts`: only tests whose number modulo `parts` is `part`
  *   `vectorPart`, `vectorParts`: the same for cases that are made from a rule, which take long
  * @returns info, the counts of tests and of vectors, and seconds of each
  */
 export async function runSuite({ place, only, part, parts, vectorPart, vectorParts }) {
-  const isAsked = (name) => !only || only.split(',').includes(name);
+  const vectorFiles = await (await fetch('/vectors/index.json')).json();
+  const asked = only?.split(',');
+  const missing = asked?.find((name) => !tests[name] && !vectorFiles.includes(name));
+  if (missing !== undefined) throw new Error(`there is no ${missing}`);
+  const isAsked = (name) => !asked || asked.includes(name);
   const start = performance.now();
   const files = Object.fromEntries(
     Object.entries(tests).filter(
-      ([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker')),
+      ([name]) => isAsked(name) && (place === 'page' || !name.startsWith('worker/')),
     ),
   );
   const others = only ? 'the run of everything' : "the engine's other rows";
   const leave = leaveTo(others, { part, parts });
   // Tests of wgemm/worker run only in pages.
-  const skip = (number, file) => (file.startsWith('worker') && !only ? undefined : leave(number));
+  const skip = (number, file) => (file.startsWith('worker/') && !only ? undefined : leave(number));
   const api = await runTests(files, { skip, onFile: tellProgress });
   const afterTests = performance.now();
 
@@ -58,7 +62,7 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
   const failures = [];
   const tally = new Tally([wg], (failure) => failures.push(failure));
   const pause = makePause();
-  for (const file of await (await fetch('/vectors/index.json')).json()) {
+  for (const file of vectorFiles) {
     if (!isAsked(file)) continue;
     await tellProgress(file);
     const isMade = !file.endsWith('.jsonl');
