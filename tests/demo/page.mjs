@@ -162,6 +162,25 @@ export async function testWhole(test, tab, { demo, engine, isIsolated }) {
     );
     if (nameless.length > 0) refuse(nameless.join('\n'));
   });
+  await test('holds still when a part above the window grows', async () => {
+    await tab.reveal('#bits-title');
+    const moved = await tab.evaluate(async () => {
+      const frames = async () => {
+        for (let i = 0; i < 3; ++i) await new Promise(requestAnimationFrame);
+      };
+      const title = document.querySelector('#bits-title');
+      const { style } = document.querySelector('#digit');
+      await frames();
+      const { top } = title.getBoundingClientRect();
+      style.paddingBottom = '500px';
+      await frames();
+      const moved = title.getBoundingClientRect().top - top;
+      style.paddingBottom = '';
+      await frames();
+      return moved;
+    });
+    if (Math.abs(moved) > 1) refuse(`the page moves by ${moved} pixels`);
+  });
   await test(`does not scroll sideways, ${isIsolated ? 'desktop' : 'phone'}`, async () => {
     const overflow = await tab.overflow();
     if (overflow) refuse(overflow);
@@ -201,7 +220,7 @@ async function expectStarted(tab, parts) {
         const notice = section.querySelector('.notice');
         return (!notice.hidden && notice.innerText) || ('started' in section.dataset && ' ');
       },
-      { args: [part], timeout: 30_000 },
+      { args: [part], timeout: 90_000 },
     );
     if (says.trim()) refuse(`${part} says: ${says}`);
   }

@@ -1,4 +1,5 @@
 /** Starts the engine, and each part of the page when the visitor comes near it. */
+import { keepPlace } from './page/anchor.ts';
 import { copyText } from './page/clipboard.ts';
 import { connect, type Engine } from './page/connect.ts';
 import { find } from './page/dom.ts';
@@ -69,6 +70,8 @@ document.addEventListener('click', ({ target }) => {
     button.textContent = isCopied ? 'Copied' : 'Select it';
   });
 });
+
+keepPlace();
 
 // The page is painted before anything else is fetched.
 requestAnimationFrame(() =>

@@ -1,0 +1,32 @@
+/** Holds the page still under the visitor when something above the window changes its height. */
+import { find } from './dom.ts';
+
+const step = 8; // CSS pixels between the points that are tried
+
+/** The uppermost element in the window that has no elements inside. */
+function uppermost(): Element | undefined {
+  for (let y = 0; y < innerHeight; y += step) {
+    const element = document.elementFromPoint(innerWidth / 2, y);
+    if (element?.childElementCount === 0) return element;
+  }
+  return undefined;
+}
+
+/** Browsers do this by themselves, except those of WebKit. */
+export function keepPlace(): void {
+  if (CSS.supports('overflow-anchor', 'auto')) return;
+  let anchor: Element | undefined;
+  let [top, scrolled] = [0, 0];
+  const mark = () => {
+    anchor = uppermost();
+    top = anchor?.getBoundingClientRect().top ?? 0;
+    scrolled = scrollY;
+  };
+  // Runs before the browser paints. A page that was scrolled since the mark moved for that reason.
+  new ResizeObserver(() => {
+    if (anchor?.isConnected && scrollY > 0 && scrollY === scrolled)
+      scrollBy({ top: anchor.getBoundingClientRect().top - top, behavior: 'instant' });
+    mark();
+  }).observe(find(document, 'main'));
+  addEventListener('scroll', mark, { passive: true });
+}
