@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { about, aboutReference, describe, headOf } from './head.mjs';
+import { lazyComponents } from './lazy.mjs';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
 import { miniSearch, render } from './search.mjs';
 import { nav, sidebar } from './sidebar.mjs';
@@ -28,6 +29,7 @@ export default defineConfig({
   cacheDir: join(docs, '..', 'build', 'site-cache'),
   srcExclude: ['.vitepress/**', 'bench/**'],
   vite: {
+    plugins: [lazyComponents()],
     publicDir: join(import.meta.dirname, 'public'),
     build: { chunkSizeWarningLimit: 2000 }, // kB; the search index is the largest
   },

@@ -1,6 +1,15 @@
 // Words that users search for, and the page that must come first: an address of the index.
 const pages = {
-  '/guide/': ['inverse', 'determinant', 'eigenvalues', 'SVD', 'WebGPU', 'convolution'],
+  '/guide/': [
+    'inverse',
+    'matrix inverse',
+    'FFT',
+    'determinant',
+    'eigenvalues',
+    'SVD',
+    'WebGPU',
+    'convolution',
+  ],
   '/guide/getting-started.html': ['install'],
   '/guide/worker.html': ['web worker'],
   '/guide/threads.html': ['SharedArrayBuffer', 'COOP', 'multithreading'],
@@ -25,6 +34,10 @@ const pages = {
     ...['astro', 'electron', 'jest', 'vitest', 'deno permissions', 'service worker'],
   ],
   '/guide/bundlers/edge.html': ['cloudflare'],
+  '/benchmarks/': ['benchmark', 'performance'],
+  '/recipes/pca.html': ['PCA'],
+  '/recipes/pytorch-mlp.html': ['PyTorch'],
+  '/recipes/scikit-learn-classifier.html': ['sklearn'],
   '/operators/gemm.html': ['sgemm', 'dgemm'],
   '/operators/attention.html': ['causal mask', 'self-attention'],
 };

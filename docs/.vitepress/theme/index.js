@@ -1,4 +1,4 @@
-import { h } from 'vue';
+import { h, onMounted } from 'vue';
 import DefaultTheme from 'vitepress/theme-without-fonts';
 import BenchChart from './components/BenchChart.vue';
 import BenchLead from './components/BenchLead.vue';
@@ -15,6 +15,13 @@ import './home.css';
 export default {
   extends: DefaultTheme,
   Layout: () => h(DefaultTheme.Layout, null, { 'doc-after': () => h(SiteFooter) }),
+  setup() {
+    // The demo has no index to search, so it links here.
+    onMounted(() => {
+      const open = () => document.querySelector('.VPNavBarSearchButton')?.click();
+      if (location.search === '?search') setTimeout(open);
+    });
+  },
   enhanceApp({ app }) {
     app.component('BenchChart', BenchChart);
     app.component('BenchLead', BenchLead);
