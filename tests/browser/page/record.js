@@ -1,5 +1,5 @@
-// Runs in the page before its scripts, and in its worker: records what must not happen, and in the
-// page long tasks. A script in both, so it has neither imports nor exports.
+// Runs in a page before its scripts, and in its worker: records what must not happen. A script in
+// both, so it has neither imports nor exports.
 {
   const isPage = typeof document !== 'undefined';
   const channel = new BroadcastChannel('test-record');
