@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fail } from '../../scripts/run.mjs';
 import { refuse } from '../package/results.mjs';
-import { launch, openTab } from '../site/browse.mjs';
+import { launch, openTab } from './puppeteer.mjs';
 import { startWebKit } from './webkit.mjs';
 
-export { desktop, phone } from '../site/browse.mjs';
+export const phone = { width: 390, height: 844 };
+export const desktop = { width: 1280, height: 800 };
 
 /** The files that a server must have, so that its pages record what must not happen. */
 export const recordFiles = {
@@ -29,7 +30,7 @@ export function addScripts(html, paths = []) {
  *
  * @param isIsolated WebKitGTK has shared memory only if it is asked for
  * @param isReduced whether the visitor wants reduced motion
- * @returns `open(server, viewport)`, which opens a tab, and `close()`. `server` has
+ * @returns `open(server, viewport)`, which opens a tab, `hasOneTab`, and `close()`. `server` has
  *   `origin` and `url(path)`. It may have `activity`, a function that runs in the page and returns
  *   what the page does.
  */
@@ -40,6 +41,7 @@ export async function startBrowser(engine, { isIsolated = true, isReduced = fals
       settings: isReduced ? { 'gtk-enable-animations': 0 } : {},
     });
     return {
+      hasOneTab: true,
       async open(server, viewport) {
         const tab = new WebDriverTab(driver, server);
         await tab.setViewport(viewport);
@@ -50,6 +52,7 @@ export async function startBrowser(engine, { isIsolated = true, isReduced = fals
   }
   const browser = await launch(engine, { 'ui.prefersReducedMotion': isReduced ? 1 : 0 });
   return {
+    hasOneTab: false,
     async open(server, viewport) {
       const opened = await openTab(browser, server.origin, viewport);
       if (engine === 'chromium' && isReduced)
@@ -205,7 +208,7 @@ class Tab {
           if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(at).overflowX)) return true;
         return false;
       };
-      const wide = [...document.querySelectorAll('main *')].filter(
+      const wide = [...document.querySelectorAll('body *')].filter(
         (element) =>
           element.getBoundingClientRect().right > clientWidth + 1 && !isScrolled(element),
       );
