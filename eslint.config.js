@@ -37,7 +37,12 @@ export default typescript.config(
     languageOptions: { globals: globals.nodeBuiltin },
   },
   {
-    files: ['docs/.vitepress/theme/**/*.js', 'tests/site/*.mjs', 'tests/demo/*.mjs'],
+    files: [
+      'docs/.vitepress/theme/**/*.js',
+      'tests/site/*.mjs',
+      'tests/demo/*.mjs',
+      'tests/browser/tabs.mjs',
+    ],
     languageOptions: { globals: globals.browser },
   },
   {

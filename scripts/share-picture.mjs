@@ -4,7 +4,7 @@
 //   node scripts/share-picture.mjs
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { launch } from '../tests/site/browse.mjs';
+import { launch } from '../tests/browser/puppeteer.mjs';
 import { fail, main, root } from './run.mjs';
 import { setUp } from './setup.mjs';
 

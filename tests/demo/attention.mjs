@@ -1,5 +1,6 @@
 // Tests of the heads over a sentence.
 import { refuse } from '../package/results.mjs';
+import { cancel } from './jobs.mjs';
 
 const tokensOf = (tab) =>
   tab.evaluate(() =>
@@ -93,7 +94,7 @@ export async function testAttention(test, tab) {
   await test('times the block, cancels, and times it again', async () => {
     await untilTimed(tab);
     await tab.click('#attention-again');
-    await tab.cancel('attention');
+    await cancel(tab, 'attention');
     await tab.evaluate(() => {
       for (const cell of document.querySelectorAll('#attention-times td')) cell.textContent = '-';
     });

@@ -1,6 +1,6 @@
 // Tests of the pad, the three answers and the training.
 import { refuse } from '../package/results.mjs';
-import { expectSooner } from './browsers.mjs';
+import { expectSooner, untilJobEnds } from './jobs.mjs';
 
 const forms = ['float32', 'bfloat16', 'int8'];
 const goal = 94; // % of the digits that the network has not seen
@@ -153,7 +153,7 @@ export async function testDigit(test, tab) {
       /^Epoch/.test(document.querySelector('#digit-progress').textContent),
     );
     await tab.click('#digit .job button');
-    cancelled = await tab.untilJobEnds('digit');
+    cancelled = await untilJobEnds(tab, 'digit');
     const says = await tab.waitFor(
       'the words',
       () => document.querySelector('#digit-trained').textContent,

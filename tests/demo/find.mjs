@@ -1,7 +1,7 @@
 // Tests of the search for the nearest vectors.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { refuse } from '../package/results.mjs';
-import { expectSooner } from './browsers.mjs';
+import { cancel, expectSooner, untilJobEnds } from './jobs.mjs';
 
 const stateOf = (tab) =>
   tab.evaluate(() => {
@@ -136,13 +136,13 @@ export async function testFind(test, tab, { engine, isIsolated }) {
   let cancelled; // ms
   await test('cancels making them', async () => {
     await tab.click('#find-make');
-    cancelled = await tab.cancel('find');
+    cancelled = await cancel(tab, 'find');
     if (await tab.evaluate(() => document.querySelector('#find-start').hidden))
       refuse('the vectors are there');
   });
   await test('finds what a plain loop finds', async () => {
     await tab.click('#find-make');
-    const whole = await tab.untilJobEnds('find');
+    const whole = await untilJobEnds(tab, 'find');
     await tab.waitFor('the vectors', () => !document.querySelector('#find-map').hidden);
     expectSooner(cancelled, whole);
     await untilChecked(tab);

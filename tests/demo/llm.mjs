@@ -1,5 +1,6 @@
 // Tests of the text that the language model writes.
 import { refuse } from '../package/results.mjs';
+import { cancel, untilJobEnds } from './jobs.mjs';
 
 const forms = ['float32', 'int8', '4bits'];
 const length = 400; // characters after the beginning
@@ -68,9 +69,9 @@ export async function testLlm(test, tab, { demo }) {
   });
   await test('shows what 4 bits are for', async () => {
     await tab.click('#llm-measure');
-    await tab.cancel('llm');
+    await cancel(tab, 'llm');
     await tab.click('#llm-measure');
-    await tab.untilJobEnds('llm');
+    await untilJobEnds(tab, 'llm');
     const rows = await tab.evaluate(
       (forms) =>
         forms.map((form) =>

@@ -1,7 +1,7 @@
 // Tests of the meter, and of the peers that it fetches.
+import { desktop, phone } from '../browser/tabs.mjs';
 import { refuse } from '../package/results.mjs';
-import { desktop, phone } from '../site/browse.mjs';
-import { expectSooner } from './browsers.mjs';
+import { expectSooner, untilJobEnds } from './jobs.mjs';
 
 const titles = { chromium: /Chrome \d/, firefox: /Firefox \d/, webkit: /WebKitGTK \d/ };
 const products = ['float32', 'uint8 x int8', 'bfloat16', 'GEMV'];
@@ -115,11 +115,11 @@ export async function testMeter(test, tab, { isIsolated }) {
   await test('cancels, and measures again', async () => {
     await tab.click('#meter-again');
     await tab.click('#meter .job button');
-    const cancelled = await tab.untilJobEnds('meter');
+    const cancelled = await untilJobEnds(tab, 'meter');
     const [, first] = await tableOf(tab);
     if (isFigure(first.at(-1))) refuse('the meter measured everything after it was cancelled');
     await tab.click('#meter-again');
-    const whole = await tab.untilJobEnds('meter');
+    const whole = await untilJobEnds(tab, 'meter');
     await untilMeasured(tab, own.length);
     await checkTable(tab, own);
     expectSooner(cancelled, whole);

@@ -1,10 +1,9 @@
 // Tests of what no part of the page owns.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nav } from '../../docs/.vitepress/sidebar.mjs';
+import { desktop, startBrowser } from '../browser/tabs.mjs';
 import { refuse } from '../package/results.mjs';
-import { desktop } from '../site/browse.mjs';
 import { expectHash } from './bits.mjs';
-import { startBrowser } from './browsers.mjs';
 import { expectCopies } from './code.mjs';
 import { drawSeven } from './digit.mjs';
 import { isModel } from './llm.mjs';

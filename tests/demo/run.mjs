@@ -12,11 +12,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fail, main, root } from '../../scripts/run.mjs';
 import { setUp } from '../../scripts/setup.mjs';
+import { engineNames as engines } from '../browser/engines.mjs';
+import { desktop, phone, startBrowser } from '../browser/tabs.mjs';
 import { refuse, Results, twoAtATime } from '../package/results.mjs';
-import { desktop, phone } from '../site/browse.mjs';
 import { testAttention } from './attention.mjs';
 import { testBits } from './bits.mjs';
-import { startBrowser } from './browsers.mjs';
 import { testCode } from './code.mjs';
 import { testDigit } from './digit.mjs';
 import { testEmbed } from './embed.mjs';
@@ -64,7 +64,6 @@ function readArguments() {
     if (wrong !== undefined) fail(`demo: --${name} has ${wrong}; there are ${all.join(', ')}.`);
     return chosen;
   };
-  const engines = ['chromium', 'firefox', 'webkit'];
   return {
     ...values,
     engines: listed('engine', engines, values.smoke ? ['chromium'] : engines),

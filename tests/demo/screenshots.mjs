@@ -3,9 +3,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { desktop, phone } from '../site/browse.mjs';
+import { desktop, phone, startBrowser } from '../browser/tabs.mjs';
 import { expectHash } from './bits.mjs';
-import { startBrowser } from './browsers.mjs';
 import { drawSeven } from './digit.mjs';
 import { letWrite } from './llm.mjs';
 import { serveDemo } from './served.mjs';

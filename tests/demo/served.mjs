@@ -5,7 +5,9 @@ import { join, relative, sep } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { fail } from '../../scripts/run.mjs';
 import { pageAt, startServer } from '../browser/server.mjs';
+import { addScripts, recordFiles } from '../browser/tabs.mjs';
 import { demoHeaders } from './headers.mjs';
+import { activity } from './jobs.mjs';
 
 const wasmSource = " 'wasm-unsafe-eval'";
 
@@ -44,21 +46,18 @@ export async function serveDemo(
   demo,
   { isIsolated, hasWorkers = true, hasWasm = true, savesData = false },
 ) {
-  const record = readFileSync(join(import.meta.dirname, 'record.mjs'));
   const added = [
-    'record',
-    ...(hasWorkers ? [] : ['no-workers']),
-    ...(savesData ? ['saves-data'] : []),
+    ...(hasWorkers ? [] : ['/test/no-workers.js']),
+    ...(savesData ? ['/test/saves-data.js'] : []),
   ];
-  const scripts = added.map((name) => `<script src="./test/${name}.js"></script>`);
   const files = {
     ...demo,
-    '/test/record.js': record,
+    ...recordFiles,
     '/test/no-workers.js': 'delete window.Worker;',
     '/test/saves-data.js':
       "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });",
   };
-  let index = replaced(demo['/index.html'].toString(), '<head>', `<head>${scripts.join('')}`);
+  let index = addScripts(demo['/index.html'].toString(), added);
   const headers = demoHeaders({ isIsolated });
   if (!hasWasm) {
     index = replaced(index, wasmSource, '');
@@ -75,6 +74,7 @@ export async function serveDemo(
   told.requested = [];
   return {
     ...server,
+    activity,
     missing: () => told.missing.filter((path) => path !== '/favicon.ico'),
     requested: (from = 0) => told.requested.slice(from),
   };

@@ -1,5 +1,6 @@
 // Tests of the sliders, the curve and the picture of the plan.
 import { refuse } from '../package/results.mjs';
+import { cancel } from './jobs.mjs';
 
 /** Waits until a sweep has ended as it should; returns the sizes and figures of the curve. */
 async function untilSwept(tab, state = 'done') {
@@ -33,14 +34,6 @@ const titleOf = (tab) => tab.textOf('#size-now-title');
 async function retypeSize(tab, axis, size) {
   await tab.retype(`#size-${axis}-number`, String(size));
   await tab.press('Enter');
-}
-
-async function choose(tab, type) {
-  await tab.evaluate((type) => {
-    const select = document.querySelector('#size-type');
-    select.value = type;
-    select.dispatchEvent(new Event('change', { bubbles: true }));
-  }, type);
 }
 
 /** Sizes that a sweep has time for on any machine. */
@@ -87,7 +80,7 @@ export async function testSize(test, tab) {
   });
   await test('cancels', async () => {
     await tab.click('#size-again');
-    await tab.cancel('size');
+    await cancel(tab, 'size');
     await untilSwept(tab, 'cancelled');
     if (!/^Stopped/.test(await tab.textOf('#size-status'))) refuse('it does not say so');
   });
@@ -114,16 +107,16 @@ export async function testSize(test, tab) {
   await test('measures other types and transposes', async () => {
     await retypeSize(tab, 'm', 64);
     await tab.click('#size-tb');
-    await choose(tab, 'int8');
+    await tab.select('#size-type', 'int8');
     const { rows } = await untilSwept(tab); // it measures again after it was cancelled
     if (rows.length < fewest) refuse(`the curve has ${rows.length} points`);
     await expectNoNotice(tab);
-    await choose(tab, 'bfloat16');
+    await tab.select('#size-type', 'bfloat16');
     const { head } = await untilSwept(tab);
     if (head.some((name) => /JavaScript/.test(name))) refuse(`bfloat16 has ${head}`);
     if (!/no line/.test(await tab.textOf('#size-note'))) refuse('it does not say why');
     await expectNoNotice(tab);
-    await choose(tab, 'float32');
+    await tab.select('#size-type', 'float32');
     await tab.click('#size-tb');
   });
 }

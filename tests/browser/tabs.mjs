@@ -1,18 +1,38 @@
 // One way to drive the three browsers: Chromium and Firefox by puppeteer-core, WebKitGTK by
 // WebDriver.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fail } from '../../scripts/run.mjs';
 import { refuse } from '../package/results.mjs';
-import { launch, openTab } from '../site/browse.mjs';
-import { startWebKit } from './webdriver.mjs';
+import { launch, openTab } from './puppeteer.mjs';
+import { startWebKit } from './webkit.mjs';
 
-export const engineNames = ['chromium', 'firefox', 'webkit'];
+export const phone = { width: 390, height: 844 };
+export const desktop = { width: 1280, height: 800 };
+
+/** The files that a server must have, so that its pages record what must not happen. */
+export const recordFiles = {
+  '/test/record.js': readFileSync(join(import.meta.dirname, 'page', 'record.js')),
+};
+
+/** Adds scripts to the text of a page, in front of its own scripts; the record comes first. */
+export function addScripts(html, paths = []) {
+  const scripts = [...Object.keys(recordFiles), ...paths].map(
+    (path) => `<script src="${path}"></script>`,
+  );
+  if (!html.includes('<head>')) fail(`browser: a page has no <head>: ${html.slice(0, 100)}`);
+  return html.replace('<head>', () => `<head>${scripts.join('')}`);
+}
 
 /**
  * Starts a browser.
  *
  * @param isIsolated WebKitGTK has shared memory only if it is asked for
  * @param isReduced whether the visitor wants reduced motion
- * @returns `open(server, viewport)`, which opens a tab, and `close()`
+ * @returns `open(server, viewport)`, which opens a tab, `hasOneTab`, and `close()`. `server` has
+ *   `origin` and `url(path)`. It may have `activity`, a function that runs in the page and returns
+ *   what the page does.
  */
 export async function startBrowser(engine, { isIsolated = true, isReduced = false } = {}) {
   if (engine === 'webkit') {
@@ -21,6 +41,7 @@ export async function startBrowser(engine, { isIsolated = true, isReduced = fals
       settings: isReduced ? { 'gtk-enable-animations': 0 } : {},
     });
     return {
+      hasOneTab: true,
       async open(server, viewport) {
         const tab = new WebDriverTab(driver, server);
         await tab.setViewport(viewport);
@@ -31,6 +52,7 @@ export async function startBrowser(engine, { isIsolated = true, isReduced = fals
   }
   const browser = await launch(engine, { 'ui.prefersReducedMotion': isReduced ? 1 : 0 });
   return {
+    hasOneTab: false,
     async open(server, viewport) {
       const opened = await openTab(browser, server.origin, viewport);
       if (engine === 'chromium' && isReduced)
@@ -57,27 +79,13 @@ class Tab {
       const value = await this.evaluate(body, ...args);
       if (value) return value;
       if (performance.now() > end) {
-        const told = `${what}: not within ${timeout / 1000} s. ${await this.activity()}`;
+        const { activity } = this.server;
+        const does = activity ? ` ${await this.evaluate(activity)}` : '';
+        const told = `${what}: not within ${timeout / 1000} s.${does}`;
         throw Object.assign(new Error(told), { isLate: true, told });
       }
       await sleep(40);
     }
-  }
-
-  /** What the page says that it does: its jobs, how far they are, and its notices. */
-  activity() {
-    return this.evaluate(() => {
-      const said = [...document.querySelectorAll('section')].flatMap((section) => {
-        const shown = [...section.querySelectorAll('.job, .notice')].filter(
-          ({ hidden }) => !hidden,
-        );
-        return shown.map((element) => {
-          const bar = element.querySelector('progress');
-          return `${section.id}: ${element.innerText}${bar ? ` ${bar.value.toFixed(2)}` : ''}`;
-        });
-      });
-      return said.join('; ').replace(/\s+/g, ' ') || 'No job runs.';
-    });
   }
 
   /** Scrolls to an element, which starts a part of the page. */
@@ -117,35 +125,6 @@ class Tab {
   }
 
   /**
-   * Cancels the job of a part as soon as there is one: a pointer may find that it has ended.
-   *
-   * @returns ms until it ended
-   */
-  async cancel(part) {
-    await this.waitFor(
-      `a job of ${part}`,
-      (part) => {
-        const button = document.querySelector(`#${part} .job button`);
-        button?.click();
-        return Boolean(button);
-      },
-      { args: [part] },
-    );
-    return this.untilJobEnds(part);
-  }
-
-  /** Waits until a part has no job; returns how many ms that took. */
-  async untilJobEnds(part) {
-    const start = performance.now();
-    await this.waitFor(
-      `the job of ${part} ends`,
-      (part) => document.querySelector(`#${part} .job`).hidden,
-      { args: [part], timeout: 90_000 },
-    );
-    return performance.now() - start;
-  }
-
-  /**
    * What canvases show: for each, `inked`, the part of its pixels that is not transparent, and
    * `colours`, how many it has.
    */
@@ -179,6 +158,19 @@ class Tab {
 
   textOf(selector) {
     return this.evaluate((selector) => document.querySelector(selector)?.innerText, selector);
+  }
+
+  /** Chooses an option of a `select`. */
+  select(selector, value) {
+    return this.evaluate(
+      (selector, value) => {
+        const element = document.querySelector(selector);
+        element.value = value;
+        element.dispatchEvent(new Event('change', { bubbles: true }));
+      },
+      selector,
+      value,
+    );
   }
 
   /** Replaces the text of an input by keyboard. */
@@ -216,7 +208,7 @@ class Tab {
           if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(at).overflowX)) return true;
         return false;
       };
-      const wide = [...document.querySelectorAll('main *')].filter(
+      const wide = [...document.querySelectorAll('body *')].filter(
         (element) =>
           element.getBoundingClientRect().right > clientWidth + 1 && !isScrolled(element),
       );
@@ -239,12 +231,6 @@ class Tab {
   recorded() {
     return this.evaluate(() => window.testRecord?.splice(0) ?? ['the page has no record']);
   }
-}
-
-/** Fails if a job that was cancelled ran on: then it took about as long as a whole one, in ms. */
-export function expectSooner(cancelled, whole) {
-  if (cancelled > 0.6 * whole)
-    refuse(`it ended after ${Math.round(cancelled)} ms; a whole one takes ${Math.round(whole)} ms`);
 }
 
 class PuppeteerTab extends Tab {

@@ -1,9 +1,9 @@
-// Drives WebKitGTK by WebDriver: WebKitWebDriver starts MiniBrowser on a virtual display.
+// Starts WebKitGTK: WebKitWebDriver starts MiniBrowser on a virtual display.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, onPath } from '../../scripts/run.mjs';
-import { programOf, Session } from '../browser/engines.mjs';
-import { WebDriver } from '../browser/webdriver.mjs';
+import { programOf, Session } from './engines.mjs';
+import { WebDriver } from './webdriver.mjs';
 
 /**
  * Starts the driver and a browser.

@@ -1,5 +1,5 @@
-// Runs in the page before its scripts, and in its worker: records what must not happen, and in the
-// page long tasks. A script in both, so it has neither imports nor exports.
+// Runs in a page before its scripts, and in its worker: records what must not happen. A script in
+// both, so it has neither imports nor exports.
 {
   const isPage = typeof document !== 'undefined';
   const channel = new BroadcastChannel('test-record');
@@ -10,17 +10,21 @@
     channel.onmessage = ({ data }) => record.push(`${data} (in the worker)`);
   }
 
+  // Not every engine begins the stack with the message.
+  const textOf = (error) =>
+    error?.stack?.includes(error) ? error.stack : `${error} ${error?.stack ?? ''}`.trim();
+
   addEventListener(
     'error',
     ({ target, message, filename, lineno, error }) => {
       const file = target?.src ?? target?.href;
       if (file) note(`failed: ${file}`);
-      else note(`error: ${error?.stack ?? message} (${filename}:${lineno})`);
+      else note(`error: ${error ? textOf(error) : message} (${filename}:${lineno})`);
     },
     true, // files that do not load tell only their elements
   );
   addEventListener('unhandledrejection', ({ reason }) => {
-    note(`error: nothing handles ${reason?.stack ?? reason}`);
+    note(`error: nothing handles ${textOf(reason)}`);
   });
   addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) => {
     note(`policy: ${violatedDirective}: ${blockedURI} ${sample}`);
