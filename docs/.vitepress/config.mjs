@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitepress';
 import { about, aboutReference, describe, headOf } from './head.mjs';
-import { lazyComponents } from './lazy.mjs';
 import { fileNames, outsideLinks, proseCells, symbolAnchors } from './markdown.mjs';
 import { miniSearch, render } from './search.mjs';
 import { nav, sidebar } from './sidebar.mjs';
+import { assignOnlyChanges, lazyComponents } from './startup.mjs';
 
 const docs = join(import.meta.dirname, '..');
 const out = join(docs, '..', 'build', 'site');
@@ -29,7 +29,7 @@ export default defineConfig({
   cacheDir: join(docs, '..', 'build', 'site-cache'),
   srcExclude: ['.vitepress/**', 'bench/**'],
   vite: {
-    plugins: [lazyComponents()],
+    plugins: [lazyComponents(), assignOnlyChanges()],
     publicDir: join(import.meta.dirname, 'public'),
     build: { chunkSizeWarningLimit: 2000 }, // kB; the search index is the largest
   },

@@ -1,4 +1,4 @@
-import { h, onMounted } from 'vue';
+import { h, markRaw, onMounted } from 'vue';
 import DefaultTheme from 'vitepress/theme-without-fonts';
 import BenchChart from './components/BenchChart.vue';
 import BenchLead from './components/BenchLead.vue';
@@ -22,7 +22,8 @@ export default {
       if (location.search === '?search') setTimeout(open);
     });
   },
-  enhanceApp({ app }) {
+  enhanceApp({ app, siteData }) {
+    markRaw(siteData.value.themeConfig.sidebar); // or Vue watches each of its pages
     app.component('BenchChart', BenchChart);
     app.component('BenchLead', BenchLead);
     app.component('BenchRatios', BenchRatios);
