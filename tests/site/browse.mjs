@@ -4,7 +4,7 @@
 /** ms until a page counts as dead; a busy machine takes some of them. */
 const patience = 20_000;
 
-/** Loads a page by its address, and waits until Vue has taken it over. */
+/** Loads a page by its address, and waits until Vue has taken over all that a visitor sees. */
 export async function load(tab, name) {
   await tab.goto(name);
   return tab.evaluate(async (patience) => {
@@ -12,6 +12,8 @@ export async function load(tab, name) {
     const end = performance.now() + patience;
     while (app && !app.__vue_app__ && performance.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 5));
+    // WebKit has no idle time, and Vue takes a timer there, too.
+    await new Promise((resolve) => (globalThis.requestIdleCallback ?? setTimeout)(resolve));
     return {
       isAlive: !app || Boolean(app.__vue_app__),
       title: document.querySelector('h1')?.innerText ?? '',

@@ -223,6 +223,39 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
       return pathname.slice(prefix.length);
     });
 
+    await test('an address opens the search', async () => {
+      const tab = await open(desktop);
+      await load(tab, 'index.html?search');
+      await tab.waitFor('the input of the search', () =>
+        Boolean(document.querySelector('.VPLocalSearchBox input')),
+      );
+      expectNone(await tab.errors());
+      await tab.close();
+    });
+
+    await test('the menus of a phone lead to other pages', async () => {
+      const tab = await open(phone);
+      const reached = [];
+      for (const [name, button, link] of [
+        ['guide/getting-started', '.VPLocalNav .menu', '.VPSidebar.open a[href$="/layers.html"]'],
+        ['guide/layers', '.VPNavBarHamburger', '.VPNavScreen a[href$="/recipes/index.html"]'],
+      ]) {
+        await load(tab, `${name}.html`);
+        await tab.click(button);
+        await tab.click(link);
+        reached.push(
+          await tab.waitFor(
+            `another page than ${name}`,
+            (name) => !location.pathname.includes(name) && location.pathname,
+            { args: [name] },
+          ),
+        );
+      }
+      expectNone(await tab.errors());
+      await tab.close();
+      return reached.map((path) => path.slice(prefix.length)).join(', ');
+    });
+
     const searchTime = () =>
       document.querySelector('.home-live[data-state=running] figcaption strong')?.textContent;
 
