@@ -12,7 +12,7 @@ const columns = [
 const areas = [
   ...['peers', 'micro-kernel', 'packing', 'blocking', 'GEMV', 'skinny GEMM', 'prefetch', 'streams'],
   ...['epilogue', 'quantized', 'small calls', 'threads', 'size', 'start', 'out-of-core', 'CI'],
-  ...['memory', 'layers', '16-bit', 'integers', 'attention', 'models', 'compiler'],
+  ...['memory', 'layers', '16-bit', 'integers', 'attention', 'models', 'compiler', 'site'],
 ];
 
 const isThere = (text) => text !== '';
