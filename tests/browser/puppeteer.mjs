@@ -28,7 +28,7 @@ const launches = {
   },
 };
 
-/** @param preferences of Firefox, besides those that every test needs */
+/** @param preferences of Firefox, added to the preferences that every test needs */
 export async function launch(engine, preferences = {}) {
   // When this file is loaded, the set-up may not have installed it yet.
   const { default: puppeteer } = await import(

@@ -30,9 +30,9 @@ export function addScripts(html, paths = []) {
  *
  * @param isIsolated WebKitGTK has shared memory only if it is asked for
  * @param isReduced whether the visitor wants reduced motion
- * @returns `open(server, viewport)`, which opens a tab, `hasOneTab`, and `close()`. `server` has
- *   `origin` and `url(path)`. It may have `activity`, a function that runs in the page and returns
- *   what the page does.
+ * @returns `open(server, viewport)` opens a tab. `hasOneTab`: all tabs are the same tab. `close()`
+ *   ends the browser. `server` has `origin` and `url(path)`. It may have `activity`, a function
+ *   that runs in the page and returns what the page does.
  */
 export async function startBrowser(engine, { isIsolated = true, isReduced = false } = {}) {
   if (engine === 'webkit') {
@@ -322,7 +322,7 @@ class WebDriverTab extends Tab {
       const [args, done] = arguments;
       (async () => (${body})(...args))().then(
         (value) => done({ value }),
-        (error) => done({ error: String(error?.stack ?? error) }),
+        (error) => done({ error: error + ' ' + (error?.stack ?? '') }),
       );`;
     const { value, error } = await this.driver.post('execute/async', { script, args: [args] });
     if (error !== undefined) throw new Error(error);

@@ -10,7 +10,7 @@ import { WebDriver } from './webdriver.mjs';
  *
  * @param environment variables for the browser
  * @param settings of GTK: name -> value
- * @returns `post` and `get` of WebDriver, and `end()`
+ * @returns `post` of WebDriver, and `end()`
  */
 export async function startWebKit({ environment = {}, settings = {} }) {
   const session = new Session();
@@ -33,7 +33,6 @@ export async function startWebKit({ environment = {}, settings = {} }) {
     });
     return {
       post: (path, body) => driver.post(path, body),
-      get: (path) => driver.get(path),
       async end() {
         await driver.end();
         await session.end();

@@ -219,7 +219,7 @@ async function expectStarted(tab, parts) {
         const notice = section.querySelector('.notice');
         return (!notice.hidden && notice.innerText) || ('started' in section.dataset && ' ');
       },
-      { args: [part], timeout: 90_000 },
+      { args: [part], timeout: 90_000 }, // without workers, a part may measure for a minute
     );
     if (says.trim()) refuse(`${part} says: ${says}`);
   }

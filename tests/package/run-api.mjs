@@ -11,7 +11,7 @@ globalThis.gc ??= Bun ? () => Bun.gc(true) : () => skipTest('no gc() in this eng
 
 const paths = process.argv.slice(2);
 const asked = paths.map((path) => {
-  if (!tests[path]) throw new Error(`tests/js has no ${path}`);
+  if (!tests[path]) throw new Error(`there is no test file ${path}`);
   return [path, tests[path]];
 });
 const files = asked.length > 0 ? Object.fromEntries(asked) : tests;
@@ -20,6 +20,6 @@ const { passed, failed, failures } = await runTests(files, {
   onFile: () => {},
 });
 if (failed > 0) throw new Error(`${failed} API tests fail:\n${failures.slice(0, 10).join('\n')}`);
-if (passed === 0) throw new Error(`no API test ran of ${paths.join(', ')}`);
+if (passed === 0) throw new Error(`no API test ran of ${paths.join(', ') || 'tests/js'}`);
 console.log(`${passed} API tests passed`);
 process.exit(); // tfjs leaves timers

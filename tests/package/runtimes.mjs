@@ -85,17 +85,21 @@ async function bundleApi() {
 /** A runtime may take this many times as long as Node for an operation. */
 const slowest = 5;
 
+/** Races at most: a busy machine slows some of them. */
 const races = 5;
 
-/** Compares the best times of each operation with Node's, of as many races as it needs. */
+/**
+ * Compares the best time of each operation with Node's best time. Races again while an operation is
+ * too slow.
+ */
 async function race(run, runInNode) {
   const best = [{}, {}];
   for (let left = races - 1; ; --left) {
     for (const [i, start] of [runInNode, run].entries())
       for (const [name, time] of Object.entries(JSON.parse(await start())))
         best[i][name] = Math.min(time, best[i][name] ?? Infinity);
-    const [own, there] = best;
-    const ratios = Object.entries(own).map(([name, time]) => [name, there[name] / time]);
+    const [inNode, there] = best;
+    const ratios = Object.entries(inNode).map(([name, time]) => [name, there[name] / time]);
     const [name, ratio] = ratios.reduce((most, each) => (each[1] > most[1] ? each : most));
     const told = `${name} takes ${ratio.toFixed(1)} times as long as in Node`;
     if (ratio <= slowest) return `${ratios.length} cases; ${told}`;

@@ -12,8 +12,9 @@ export async function load(tab, name) {
     const end = performance.now() + patience;
     while (app && !app.__vue_app__ && performance.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 5));
-    // WebKit has no idle time, and Vue takes a timer there, too.
-    await new Promise((resolve) => (globalThis.requestIdleCallback ?? setTimeout)(resolve));
+    // WebKit has no requestIdleCallback: Vue waits for 1 ms there.
+    const wait = globalThis.requestIdleCallback ?? ((body) => setTimeout(body, 5));
+    await new Promise((resolve) => wait(resolve));
     return {
       isAlive: !app || Boolean(app.__vue_app__),
       title: document.querySelector('h1')?.innerText ?? '',

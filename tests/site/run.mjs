@@ -1,10 +1,10 @@
 // Opens every page of build/site in Chromium, Firefox and WebKitGTK, at the width of a phone or of
 // a desktop. The server has the site in a deep folder, under a strict Content-Security-Policy.
 //   npm run test:site       builds the site first
-//     --only webkit         one of the browsers
-//     --smoke               Chromium only, and a tenth of the generated pages
-//     --page TEXT           pages whose path contains the text, and no other tests
-//     --screenshots FOLDER  pictures of these pages, by Chromium, at both widths, light and dark
+//     --engine firefox,webkit  some of the browsers
+//     --smoke                  Chromium only, and a tenth of the generated pages
+//     --page TEXT              pages whose path contains the text, and no other tests
+//     --screenshots FOLDER     pictures of these pages, by Chromium, at both widths, light and dark
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +31,7 @@ function readArguments() {
   try {
     ({ values } = parseArgs({
       options: {
-        only: { type: 'string' },
+        engine: { type: 'string' },
         smoke: { type: 'boolean', default: false },
         page: { type: 'string', default: '' },
         screenshots: { type: 'string' },
@@ -40,9 +40,10 @@ function readArguments() {
   } catch ({ message }) {
     fail(`site: ${message}`);
   }
-  if (values.only && !engines.includes(values.only))
-    fail(`site: --only is ${values.only}; there are ${engines.join(', ')}.`);
-  return values;
+  const used = values.engine?.split(',') ?? (values.smoke ? ['chromium'] : engines);
+  const wrong = used.find((engine) => !engines.includes(engine));
+  if (wrong !== undefined) fail(`site: --engine has ${wrong}; there are ${engines.join(', ')}.`);
+  return { ...values, used };
 }
 
 /** Fails with all sentences of a list, if it has any. */
@@ -57,8 +58,8 @@ const isGenerated = (name) => /^(reference|design\/decisions)\//.test(name);
 
 /**
  * There are two ways to open a page: by its address at the width of a phone, and by a link at the
- * width of a desktop. Each browser opens most pages in both ways. One browser opens each generated
- * page by its address, and the next one by a link, which takes a third of the time.
+ * width of a desktop. Each browser opens most pages in both ways. Each generated page is opened by
+ * its address in one browser, and by a link in another: with three, this takes a third of the time.
  */
 function splitPages(chosen, used, engine) {
   const isTurn = (name, i, turn) =>
@@ -273,7 +274,7 @@ async function testBrowser(engine, results, server, { chosen, loaded, linked, is
       return said;
     });
 
-    // Only this browser can be told of such a visitor.
+    // Only Chromium changes these settings for one tab.
     if (engine === 'chromium') {
       await test('the home page loads no search for visitors who want less', async () => {
         for (const ask of [
@@ -467,8 +468,7 @@ async function takeScreenshots(folder, server, chosen) {
 }
 
 await main(async () => {
-  const { only, smoke, page: part, screenshots } = readArguments();
-  const used = smoke ? ['chromium'] : engines.filter((engine) => !only || engine === only);
+  const { used, smoke, page: part, screenshots } = readArguments();
   await setUp('site', ...used);
   const chosen = [...pages()]
     .filter((name) => name.includes(part))

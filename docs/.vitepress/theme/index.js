@@ -16,14 +16,14 @@ export default {
   extends: DefaultTheme,
   Layout: () => h(DefaultTheme.Layout, null, { 'doc-after': () => h(SiteFooter) }),
   setup() {
-    // The demo has no index to search, so it links here.
+    // The demo has no search of its own: its link leads here, with ?search.
     onMounted(() => {
       const open = () => document.querySelector('.VPNavBarSearchButton')?.click();
       if (location.search === '?search') setTimeout(open);
     });
   },
   enhanceApp({ app, siteData }) {
-    markRaw(siteData.value.themeConfig.sidebar); // or Vue watches each of its pages
+    markRaw(siteData.value.themeConfig.sidebar); // otherwise Vue watches every page in it
     app.component('BenchChart', BenchChart);
     app.component('BenchLead', BenchLead);
     app.component('BenchRatios', BenchRatios);

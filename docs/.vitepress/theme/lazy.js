@@ -1,8 +1,8 @@
-// Lets Vue hydrate a component later, in a task of its own. Hydrated at once, the page would block a
-// phone for a quarter of a second.
+// Lets Vue hydrate a component later, in its own task. If Vue hydrated all components at once, it
+// would block a phone for a quarter of a second.
 import { defineAsyncComponent, hydrateOnIdle, hydrateOnMediaQuery } from 'vue';
 
-/** Before the page itself handles them. */
+/** Events of a first use. The component is hydrated before the page handles the event. */
 const firstUses = ['pointerdown', 'keydown', 'click'];
 
 function hydrateOnFirstUse(hydrate) {
@@ -13,14 +13,16 @@ function hydrateOnFirstUse(hydrate) {
 }
 
 /**
- * The same component, hydrated when the visitor does something, or before, when the browser is idle.
+ * Returns the same component. Vue hydrates it when the browser is idle, or earlier, when the
+ * visitor first uses the page.
  *
- * @param shown the media in which the component is visible: in others it waits for the visitor
+ * @param shown the media in which the component is visible. In other media, Vue waits for the
+ *   visitor.
  */
 export const lazy = (component, shown = 'all') =>
   defineAsyncComponent({
     loader: async () => component,
-    hydrate(hydrate, forEachElement) {
+    hydrate(hydrate) {
       const ends = [];
       const end = () => ends.splice(0).forEach((each) => each());
       const once = () => {
@@ -28,7 +30,7 @@ export const lazy = (component, shown = 'all') =>
         hydrate();
       };
       const wait = matchMedia(shown).matches ? hydrateOnIdle() : hydrateOnMediaQuery(shown);
-      ends.push(...[wait, hydrateOnFirstUse].map((each) => each(once, forEachElement)));
+      ends.push(wait(once), hydrateOnFirstUse(once));
       return end;
     },
   });

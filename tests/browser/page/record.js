@@ -1,5 +1,5 @@
-// Runs in a page before its scripts, and in its worker: records what must not happen. A script in
-// both, so it has neither imports nor exports.
+// Runs in a page before its scripts, and in its worker: records what must not happen. It has
+// neither imports nor exports, since it is a classic script in the page.
 {
   const isPage = typeof document !== 'undefined';
   const channel = new BroadcastChannel('test-record');
@@ -10,7 +10,7 @@
     channel.onmessage = ({ data }) => record.push(`${data} (in the worker)`);
   }
 
-  // Not every engine begins the stack with the message.
+  // In WebKit and Firefox, the stack does not contain the message.
   const textOf = (error) =>
     error?.stack?.includes(error) ? error.stack : `${error} ${error?.stack ?? ''}`.trim();
 

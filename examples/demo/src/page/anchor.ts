@@ -12,7 +12,7 @@ function uppermost(): Element | undefined {
   return undefined;
 }
 
-/** Browsers do this by themselves, except those of WebKit. */
+/** WebKit has no scroll anchoring. Other browsers have, so this does nothing there. */
 export function keepPlace(): void {
   if (CSS.supports('overflow-anchor', 'auto')) return;
   let anchor: Element | undefined;
@@ -22,9 +22,11 @@ export function keepPlace(): void {
     top = anchor?.getBoundingClientRect().top ?? 0;
     scrolled = scrollY;
   };
-  // Runs before the browser paints. A page that was scrolled since the mark moved for that reason.
+  // Runs before the browser paints. If the visitor has scrolled since the mark, the scrolling moved
+  // the anchor.
   new ResizeObserver(() => {
-    if (anchor?.isConnected && scrollY > 0 && scrollY === scrolled)
+    const isShown = anchor !== undefined && anchor.getClientRects().length > 0;
+    if (isShown && scrollY > 0 && scrollY === scrolled)
       scrollBy({ top: anchor.getBoundingClientRect().top - top, behavior: 'instant' });
     mark();
   }).observe(find(document, 'main'));
