@@ -25,8 +25,7 @@ export function keepPlace(): void {
   // Runs before the browser paints. If the visitor has scrolled since the mark, the scrolling moved
   // the anchor.
   new ResizeObserver(() => {
-    const isShown = anchor !== undefined && anchor.getClientRects().length > 0;
-    if (isShown && scrollY > 0 && scrollY === scrolled)
+    if (anchor?.getClientRects().length && scrollY > 0 && scrollY === scrolled)
       scrollBy({ top: anchor.getBoundingClientRect().top - top, behavior: 'instant' });
     mark();
   }).observe(find(document, 'main'));
