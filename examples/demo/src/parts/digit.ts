@@ -344,25 +344,16 @@ class Training {
 
   private showTimes(times?: FormTimes[]): void {
     const column = (of: 'one' | 'many') => times?.map((time) => time[of]);
-    const lines = this.forms.map(({ name, bytes: count, accuracy }, i) => {
-      const line = make('tr');
-      line.dataset.id = name;
-      const head = make('th', name);
-      head.scope = 'row';
-      const cells = [
-        ['one', times ? duration(times[i]!.one, column('one')) : '-'],
-        ['many', times ? duration(times[i]!.many, column('many')) : '-'],
-        ['bytes', bytes(count)],
-        ['right', percent(accuracy)],
-      ].map(([id, text]) => {
-        const cell = make('td', text);
-        cell.id = `digit-${id}-${name}`;
-        return cell;
-      });
-      line.append(head, ...cells);
-      return line;
+    this.forms.forEach(({ name, bytes: count, accuracy }, i) => {
+      const texts = {
+        one: times ? duration(times[i]!.one, column('one')) : '-',
+        many: times ? duration(times[i]!.many, column('many')) : '-',
+        bytes: bytes(count),
+        right: percent(accuracy),
+      };
+      for (const [id, text] of Object.entries(texts))
+        find(this.section, `#digit-${id}-${name}`).textContent = text;
     });
-    find(this.section, '#digit-times tbody').replaceChildren(...lines);
     this.show('words', times ? this.wordsOf(times) : '');
   }
 
