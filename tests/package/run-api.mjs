@@ -11,7 +11,7 @@ globalThis.gc ??= Bun ? () => Bun.gc(true) : () => skipTest('no gc() in this eng
 
 const paths = process.argv.slice(2);
 const asked = paths.map((path) => {
-  if (!tests[path]) throw new Error(`there is no test file ${path}`);
+  if (!tests[path]) throw new Error(`tests/js has no file ${path}`);
   return [path, tests[path]];
 });
 const files = asked.length > 0 ? Object.fromEntries(asked) : tests;

@@ -1,6 +1,6 @@
 // Opens every page of build/site in Chromium, Firefox and WebKitGTK, at the width of a phone or of
 // a desktop. The server has the site in a deep folder, under a strict Content-Security-Policy.
-//   npm run test:site       builds the site first
+//   npm run test:site          builds the site first
 //     --engine firefox,webkit  some of the browsers
 //     --smoke                  Chromium only, and a tenth of the generated pages
 //     --page TEXT              pages whose path contains the text, and no other tests

@@ -43,7 +43,7 @@ export async function runSuite({ place, only, part, parts, vectorPart, vectorPar
   const vectorFiles = await (await fetch('/vectors/index.json')).json();
   const asked = only?.split(',');
   const missing = asked?.find((name) => !tests[name] && !vectorFiles.includes(name));
-  if (missing !== undefined) throw new Error(`there is no test file or file of vectors ${missing}`);
+  if (missing !== undefined) throw new Error(`tests/js and the vectors have no file ${missing}`);
   const isAsked = (name) => !asked || asked.includes(name);
   const start = performance.now();
   const files = Object.fromEntries(
