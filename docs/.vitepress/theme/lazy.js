@@ -6,10 +6,10 @@ import { defineAsyncComponent, hydrateOnIdle, hydrateOnMediaQuery } from 'vue';
 const firstUses = ['pointerdown', 'keydown', 'click'];
 
 function hydrateOnFirstUse(hydrate) {
-  for (const type of firstUses) addEventListener(type, hydrate, { capture: true });
-  return () => {
-    for (const type of firstUses) removeEventListener(type, hydrate, { capture: true });
-  };
+  const end = new AbortController();
+  const { signal } = end;
+  for (const type of firstUses) addEventListener(type, hydrate, { capture: true, signal });
+  return () => end.abort();
 }
 
 /**
@@ -23,14 +23,13 @@ export const lazy = (component, shown = 'all') =>
   defineAsyncComponent({
     loader: async () => component,
     hydrate(hydrate) {
-      const ends = [];
-      const end = () => ends.splice(0).forEach((each) => each());
       const once = () => {
         end();
         hydrate();
       };
       const wait = matchMedia(shown).matches ? hydrateOnIdle() : hydrateOnMediaQuery(shown);
-      ends.push(wait(once), hydrateOnFirstUse(once));
+      const ends = [wait(once), hydrateOnFirstUse(once)];
+      const end = () => ends.forEach((each) => each());
       return end;
     },
   });
